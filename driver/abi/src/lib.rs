@@ -1,1 +1,19 @@
-//! Skeleton.
+//! What NVIDIA hardware, the kernel module and user space agree on.
+//!
+//! The driver and the simulator both stand on this crate and never see each other. It holds facts, as rows of
+//! data, and the engine that reads the rows; it opens no device and keeps no state.
+//!
+//! - [`port`]: the two traits that a real kernel module and the simulator both implement;
+//! - [`layout`]: bit fields declared as rows, with setters that refuse what does not fit;
+//! - [`record`]: C structs declared as rows, with their offsets per driver branch;
+#![forbid(unsafe_code)]
+
+pub mod branch;
+pub mod layout;
+pub mod port;
+pub mod record;
+
+pub use branch::Branch;
+pub use layout::{Bits, BitsMut, Enumerant, Field, FieldError, Layout};
+pub use port::{Errno, Fd, Ioctl, Mapping, Mmio, Node};
+pub use record::{Record, Struct, StructField};

@@ -1,0 +1,306 @@
+//! C structs declared as rows: offsets per driver branch, accessed by name through the layout engine.
+//!
+//! The kernel module's structs grow and move between branches. A [`Struct`] lists every field once, with its offset
+//! in the first branch and each change since; a [`Record`] is the bytes of one struct at one branch.
+
+use crate::{Bits, BitsMut, Branch, Field, FieldError};
+
+/// How a field is read by people; the size follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An unsigned number of 1, 2, 4 or 8 bytes.
+    Unsigned(u32),
+    /// A signed number of 1, 2, 4 or 8 bytes; get and set carry its two's complement, cut to the size.
+    Signed(u32),
+    /// One byte, zero or not.
+    Bool,
+    /// An object handle, 4 bytes.
+    Handle,
+    /// A status number, 4 bytes.
+    Status,
+    /// A pointer into the caller's memory, 8 bytes.
+    Pointer,
+}
+
+impl Kind {
+    /// Bytes of one element.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Unsigned(bytes) | Self::Signed(bytes) => bytes,
+            Self::Bool => 1,
+            Self::Handle | Self::Status => 4,
+            Self::Pointer => 8,
+        }
+    }
+}
+
+/// One row of a [`Struct`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructField {
+    /// The vendor's name; a nested struct's field is named `outer_inner`.
+    pub name: &'static str,
+    /// How to read one element.
+    pub kind: Kind,
+    /// Elements; 1 for a plain field.
+    pub count: u32,
+    /// Bytes from one element to the next.
+    pub stride: u32,
+    /// Byte offset from each branch on, oldest first; `None` where the branch's struct lacks the field.
+    pub offsets: &'static [(Branch, Option<u32>)],
+}
+
+impl StructField {
+    /// Byte offset of the first element at `branch`.
+    pub const fn offset(&self, branch: Branch) -> Option<u32> {
+        let mut found = None;
+        let mut i = 0;
+        while i < self.offsets.len() {
+            if self.offsets[i].0 as u32 <= branch as u32 {
+                found = self.offsets[i].1;
+            }
+            i += 1;
+        }
+        found
+    }
+
+    /// The row as a bit field of the struct at `branch`.
+    pub fn at(&self, branch: Branch) -> Result<Field, FieldError> {
+        let offset = self.offset(branch).ok_or(FieldError::Absent { field: self.name, branch })?;
+        let width = 8 * self.kind.bytes();
+        Ok(Field {
+            name: self.name,
+            hi: offset * 8 + width - 1,
+            lo: offset * 8,
+            count: self.count,
+            stride: self.stride * 8,
+            shift: 0,
+            enumerants: &[],
+        })
+    }
+}
+
+/// A C struct of the kernel interface, in every branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Struct {
+    /// The vendor's name.
+    pub name: &'static str,
+    /// Size in bytes from each branch on, oldest first.
+    pub sizes: &'static [(Branch, u32)],
+    /// Every row, in the order declared.
+    pub fields: &'static [StructField],
+}
+
+impl Struct {
+    /// Size in bytes at `branch`.
+    pub const fn size(&self, branch: Branch) -> usize {
+        let mut found = self.sizes[0].1;
+        let mut i = 0;
+        while i < self.sizes.len() {
+            if self.sizes[i].0 as u32 <= branch as u32 {
+                found = self.sizes[i].1;
+            }
+            i += 1;
+        }
+        found as usize
+    }
+
+    /// The largest size in any branch: what to allocate where the kernel copies its own size.
+    pub const fn max_size(&self) -> usize {
+        let mut max = 0;
+        let mut i = 0;
+        while i < self.sizes.len() {
+            if self.sizes[i].1 > max {
+                max = self.sizes[i].1;
+            }
+            i += 1;
+        }
+        max as usize
+    }
+
+    /// The row of that name.
+    pub fn field(&self, name: &str) -> Option<&'static StructField> {
+        self.fields.iter().find(|f| f.name == name)
+    }
+
+    /// Whether every row lies inside the struct in every branch that has it. `record!` asserts it at compile time.
+    pub const fn is_sound(&self) -> bool {
+        let mut b = 0;
+        while b < Branch::ALL.len() {
+            let branch = Branch::ALL[b];
+            let mut i = 0;
+            while i < self.fields.len() {
+                let field = &self.fields[i];
+                if let Some(offset) = field.offset(branch) {
+                    let end = offset + field.kind.bytes() + (field.count - 1) * field.stride;
+                    if end as usize > self.size(branch) {
+                        return false;
+                    }
+                }
+                i += 1;
+            }
+            b += 1;
+        }
+        true
+    }
+}
+
+/// The bytes of one struct at one branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    of: &'static Struct,
+    branch: Branch,
+    bytes: Vec<u8>,
+}
+
+impl Record {
+    /// All zeroes.
+    pub fn zeroed(of: &'static Struct, branch: Branch) -> Self {
+        Self { of, branch, bytes: vec![0; of.size(branch)] }
+    }
+
+    /// A copy of the struct at the start of `bytes`, which may be longer.
+    pub fn from_bytes(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Result<Self, RecordError> {
+        let size = of.size(branch);
+        match bytes.get(..size) {
+            Some(bytes) => Ok(Self { of, branch, bytes: bytes.to_vec() }),
+            None => Err(RecordError { name: of.name, branch, size, got: bytes.len() }),
+        }
+    }
+
+    /// What the record is.
+    pub fn of(&self) -> &'static Struct {
+        self.of
+    }
+
+    /// The branch whose layout the record has.
+    pub fn branch(&self) -> Branch {
+        self.branch
+    }
+
+    /// The value of a field, or of an array's first element.
+    pub fn get(&self, field: &StructField) -> Result<u64, FieldError> {
+        self.get_at(field, 0)
+    }
+
+    /// The value of one element.
+    pub fn get_at(&self, field: &StructField, index: u32) -> Result<u64, FieldError> {
+        Bits::new(&self.bytes).get_at(&field.at(self.branch)?, index)
+    }
+
+    /// Sets a field, or an array's first element.
+    pub fn set(&mut self, field: &StructField, value: u64) -> Result<(), FieldError> {
+        self.set_at(field, 0, value)
+    }
+
+    /// Sets one element. A value that does not fit is refused and nothing is changed.
+    pub fn set_at(&mut self, field: &StructField, index: u32, value: u64) -> Result<(), FieldError> {
+        BitsMut::new(&mut self.bytes).set_at(&field.at(self.branch)?, index, value)
+    }
+
+    /// The struct's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The struct's bytes, to be passed to a call that updates them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+/// The buffer is shorter than the struct.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {size} bytes in driver branch {branch}, the buffer has {got}")]
+pub struct RecordError {
+    /// The struct.
+    pub name: &'static str,
+    /// The branch.
+    pub branch: Branch,
+    /// Bytes needed.
+    pub size: usize,
+    /// Bytes given.
+    pub got: usize,
+}
+
+/// Declares structs: a module per struct with one [`StructField`] constant per row and `STRUCT`.
+///
+/// A size or an offset is followed by its changes, as `580 => 64`; `none` means that the branch lacks the field.
+///
+/// ```
+/// nv_abi::record! {
+///     /// An example: the second field came with 580 and moved the third.
+///     pub mod EXAMPLE: 16, R580 => 24 {
+///         hClient: handle @ 0x0;
+///         flags: u32 @ none, R580 => 0x8;
+///         address: u64 @ 0x8, R580 => 0x10;
+///     }
+/// }
+/// use nv_abi::{Branch, Record};
+/// let mut old = Record::zeroed(&EXAMPLE::STRUCT, Branch::R570);
+/// old.set(&EXAMPLE::address, 7)?;
+/// assert_eq!(old.bytes()[8], 7);
+/// assert!(old.set(&EXAMPLE::flags, 1).is_err());
+/// # Ok::<(), nv_abi::FieldError>(())
+/// ```
+#[macro_export]
+macro_rules! record {
+    ($(
+        $(#[$meta:meta])*
+        $vis:vis mod $name:ident : $size:literal $(, $since:ident => $newer:literal)* {
+            $(
+                $field:ident : $kind:ident $([$count:literal $(+ $stride:literal)?])?
+                @ $offset:tt $(, $moved:ident => $to:tt)* ;
+            )*
+        }
+    )*) => {$(
+        $(#[$meta])*
+        #[allow(non_snake_case, non_upper_case_globals, missing_docs)]
+        $vis mod $name {
+            $crate::record!(@fields $(
+                { $field $kind [$($count $(+ $stride)?)?] $offset $(, $moved => $to)* }
+            )*);
+            /// The struct: every row, and its size.
+            pub const STRUCT: $crate::record::Struct = $crate::record::Struct {
+                name: stringify!($name),
+                sizes: &[
+                    ($crate::Branch::R535, $size) $(, ($crate::Branch::$since, $newer))*
+                ],
+                fields: FIELDS,
+            };
+            const _: () = assert!(STRUCT.is_sound(), stringify!($name));
+        }
+    )*};
+    (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt)* })*) => {
+        $(
+            pub const $field: $crate::record::StructField = $crate::record::StructField {
+                name: stringify!($field),
+                kind: $crate::record!(@kind $kind),
+                count: $crate::record!(@count $($count)*),
+                stride: $crate::record!(@stride $kind $($count)*),
+                offsets: &[
+                    ($crate::Branch::R535, $crate::record!(@offset $offset))
+                    $(, ($crate::Branch::$moved, $crate::record!(@offset $to)))*
+                ],
+            };
+        )*
+        const FIELDS: &[$crate::record::StructField] = &[$($field),*];
+    };
+    (@offset none) => { None };
+    (@offset $offset:literal) => { Some($offset) };
+    (@count) => { 1 };
+    (@count $count:literal $(+ $stride:literal)?) => { $count };
+    (@stride $kind:ident) => { $crate::record!(@kind $kind).bytes() };
+    (@stride $kind:ident $count:literal) => { $crate::record!(@kind $kind).bytes() };
+    (@stride $kind:ident $count:literal + $stride:literal) => { $stride };
+    (@kind u8) => { $crate::record::Kind::Unsigned(1) };
+    (@kind u16) => { $crate::record::Kind::Unsigned(2) };
+    (@kind u32) => { $crate::record::Kind::Unsigned(4) };
+    (@kind u64) => { $crate::record::Kind::Unsigned(8) };
+    (@kind i16) => { $crate::record::Kind::Signed(2) };
+    (@kind i32) => { $crate::record::Kind::Signed(4) };
+    (@kind i64) => { $crate::record::Kind::Signed(8) };
+    (@kind bool) => { $crate::record::Kind::Bool };
+    (@kind handle) => { $crate::record::Kind::Handle };
+    (@kind status) => { $crate::record::Kind::Status };
+    (@kind pointer) => { $crate::record::Kind::Pointer };
+}
