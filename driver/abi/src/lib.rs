@@ -5,13 +5,17 @@
 //!
 //! - [`port`]: the two traits that a real kernel module and the simulator both implement;
 //! - [`layout`]: bit fields declared as rows, with setters that refuse what does not fit;
-//! - [`record`]: C structs declared as rows, with their offsets per driver branch;
+//! - [`record`]: C structs declared as rows, with their offsets per driver [`branch`];
+//! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
 #![forbid(unsafe_code)]
 
 pub mod branch;
+pub mod ioctl;
 pub mod layout;
 pub mod port;
 pub mod record;
+pub mod rm;
+pub mod uvm;
 
 pub use branch::Branch;
 pub use layout::{Bits, BitsMut, Enumerant, Field, FieldError, Layout};

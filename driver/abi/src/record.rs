@@ -41,26 +41,52 @@ pub struct StructField {
     pub name: &'static str,
     /// How to read one element.
     pub kind: Kind,
-    /// Elements; 1 for a plain field.
+    /// Elements in the oldest branch; 1 for a plain field.
     pub count: u32,
     /// Bytes from one element to the next.
     pub stride: u32,
-    /// Byte offset from each branch on, oldest first; `None` where the branch's struct lacks the field.
-    pub offsets: &'static [(Branch, Option<u32>)],
+    /// Where the field lies from each branch on, oldest first.
+    pub placements: &'static [Placement],
+}
+
+/// Where a field lies from one branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The first branch with this placement.
+    pub since: Branch,
+    /// Byte offset of the first element; `None` where the branch's struct lacks the field.
+    pub offset: Option<u32>,
+    /// Elements, where the branch has another number than the row says; else 0.
+    pub count: u32,
 }
 
 impl StructField {
-    /// Byte offset of the first element at `branch`.
-    pub const fn offset(&self, branch: Branch) -> Option<u32> {
+    const fn placement(&self, branch: Branch) -> Option<&Placement> {
         let mut found = None;
         let mut i = 0;
-        while i < self.offsets.len() {
-            if self.offsets[i].0 as u32 <= branch as u32 {
-                found = self.offsets[i].1;
+        while i < self.placements.len() {
+            if self.placements[i].since as u32 <= branch as u32 {
+                found = Some(&self.placements[i]);
             }
             i += 1;
         }
         found
+    }
+
+    /// Byte offset of the first element at `branch`.
+    pub const fn offset(&self, branch: Branch) -> Option<u32> {
+        match self.placement(branch) {
+            Some(placement) => placement.offset,
+            None => None,
+        }
+    }
+
+    /// Elements at `branch`.
+    pub const fn count(&self, branch: Branch) -> u32 {
+        match self.placement(branch) {
+            Some(placement) if placement.count != 0 => placement.count,
+            _ => self.count,
+        }
     }
 
     /// The row as a bit field of the struct at `branch`.
@@ -71,7 +97,7 @@ impl StructField {
             name: self.name,
             hi: offset * 8 + width - 1,
             lo: offset * 8,
-            count: self.count,
+            count: self.count(branch),
             stride: self.stride * 8,
             shift: 0,
             enumerants: &[],
@@ -131,7 +157,7 @@ impl Struct {
             while i < self.fields.len() {
                 let field = &self.fields[i];
                 if let Some(offset) = field.offset(branch) {
-                    let end = offset + field.kind.bytes() + (field.count - 1) * field.stride;
+                    let end = offset + field.kind.bytes() + (field.count(branch) - 1) * field.stride;
                     if end as usize > self.size(branch) {
                         return false;
                     }
@@ -141,6 +167,18 @@ impl Struct {
             b += 1;
         }
         true
+    }
+}
+
+/// A row's name without the mark of a raw identifier: the vendor's `type` is Rust's `r#type`.
+#[doc(hidden)]
+pub const fn plain(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', rest @ ..] => match std::str::from_utf8(rest) {
+            Ok(name) => name,
+            Err(_) => name,
+        },
+        _ => name,
     }
 }
 
@@ -224,7 +262,8 @@ pub struct RecordError {
 
 /// Declares structs: a module per struct with one [`StructField`] constant per row and `STRUCT`.
 ///
-/// A size or an offset is followed by its changes, as `580 => 64`; `none` means that the branch lacks the field.
+/// A size or an offset is followed by its changes, as `R580 => 64`; `none` means that the branch lacks the field, and
+/// `R550 => 0x18 x 256` gives an array another number of elements.
 ///
 /// ```
 /// nv_abi::record! {
@@ -249,7 +288,7 @@ macro_rules! record {
         $vis:vis mod $name:ident : $size:literal $(, $since:ident => $newer:literal)* {
             $(
                 $field:ident : $kind:ident $([$count:literal $(+ $stride:literal)?])?
-                @ $offset:tt $(, $moved:ident => $to:tt)* ;
+                @ $offset:tt $(, $moved:ident => $to:tt $(x $number:literal)?)* ;
             )*
         }
     )*) => {$(
@@ -257,7 +296,7 @@ macro_rules! record {
         #[allow(non_snake_case, non_upper_case_globals, missing_docs)]
         $vis mod $name {
             $crate::record!(@fields $(
-                { $field $kind [$($count $(+ $stride)?)?] $offset $(, $moved => $to)* }
+                { $field $kind [$($count $(+ $stride)?)?] $offset $(, $moved => $to $(x $number)?)* }
             )*);
             /// The struct: every row, and its size.
             pub const STRUCT: $crate::record::Struct = $crate::record::Struct {
@@ -270,16 +309,24 @@ macro_rules! record {
             const _: () = assert!(STRUCT.is_sound(), stringify!($name));
         }
     )*};
-    (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt)* })*) => {
+    (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt $(x $number:literal)?)* })*) => {
         $(
             pub const $field: $crate::record::StructField = $crate::record::StructField {
-                name: stringify!($field),
+                name: $crate::record::plain(stringify!($field)),
                 kind: $crate::record!(@kind $kind),
                 count: $crate::record!(@count $($count)*),
                 stride: $crate::record!(@stride $kind $($count)*),
-                offsets: &[
-                    ($crate::Branch::R535, $crate::record!(@offset $offset))
-                    $(, ($crate::Branch::$moved, $crate::record!(@offset $to)))*
+                placements: &[
+                    $crate::record::Placement {
+                        since: $crate::Branch::R535,
+                        offset: $crate::record!(@offset $offset),
+                        count: 0,
+                    }
+                    $(, $crate::record::Placement {
+                        since: $crate::Branch::$moved,
+                        offset: $crate::record!(@offset $to),
+                        count: 0 $(+ $number)?,
+                    })*
                 ],
             };
         )*
