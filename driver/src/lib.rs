@@ -1,1 +1,2 @@
-//! Skeleton.
+//! A user-space NVIDIA compute driver: raw ioctls, no libcuda.
+pub mod program;
