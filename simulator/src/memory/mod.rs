@@ -1,0 +1,16 @@
+//! Memory: what holds bytes ([`Backing`]) and how a GPU finds them ([`AddressSpace`]).
+//!
+//! Every GPU access of every engine goes through an [`AddressMap`]; raw pointers into backings exist only here and in
+//! the interpreter, which takes them from [`AddressMap::translate`].
+
+mod address_space;
+mod alias;
+mod backing;
+mod words;
+
+pub use address_space::{Access, AccessKind, AddressMap, AddressSpace, FaultKind, MapError, MmuFault, Span};
+pub use alias::AliasError;
+pub use backing::{Backing, BackingError};
+
+/// The smallest page of the GPU MMU and of the CPU, in bytes.
+pub const PAGE: u64 = 4096;
