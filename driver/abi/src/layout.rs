@@ -42,6 +42,18 @@ impl Field {
         Self { name, hi, lo, count: 1, stride: 0, shift: 0, enumerants: &[] }
     }
 
+    /// One element of an array as a plain field.
+    pub const fn element(&self, index: u32) -> Self {
+        assert!(index < self.count, "element of an array field");
+        Self {
+            hi: self.hi + index * self.stride,
+            lo: self.lo + index * self.stride,
+            count: 1,
+            stride: 0,
+            ..*self
+        }
+    }
+
     /// Width in bits, 1 to 64.
     pub const fn width(&self) -> u32 {
         self.hi - self.lo + 1
@@ -162,6 +174,20 @@ impl Layout {
     }
 }
 
+/// A row's vendor name from its Rust identifier: `type` is written `r#type`, `32BIT` is written `_32BIT`.
+#[doc(hidden)]
+pub const fn plain(name: &'static str) -> &'static str {
+    let rest = match name.as_bytes() {
+        [b'r', b'#', rest @ ..] => rest,
+        [b'_', rest @ ..] if !rest.is_empty() && rest[0].is_ascii_digit() => rest,
+        _ => return name,
+    };
+    match std::str::from_utf8(rest) {
+        Ok(name) => name,
+        Err(_) => name,
+    }
+}
+
 fn element(field: &Field, index: u32, bits: usize) -> Result<std::ops::Range<usize>, FieldError> {
     if index >= field.count {
         return Err(FieldError::Index { field: field.name, index, count: field.count });
@@ -254,7 +280,7 @@ impl fmt::Debug for BitsMut<'_> {
 /// # Ok::<(), nv_abi::FieldError>(())
 /// ```
 ///
-/// A field with enumerants also gets a module of its own name with one `u64` constant per enumerant: `EXAMPLE::KIND`
+/// A name that begins with a digit is written with an underscore before it. A field with enumerants also gets a module of its own name with one `u64` constant per enumerant: `EXAMPLE::KIND`
 /// is the row, `EXAMPLE::KIND::SOME` the value.
 #[macro_export]
 macro_rules! layout {
@@ -275,13 +301,13 @@ macro_rules! layout {
             $(
                 $(#[$fmeta])*
                 pub const $field: $crate::layout::Field = $crate::layout::Field {
-                    name: stringify!($field),
+                    name: $crate::layout::plain(stringify!($field)),
                     hi: $hi,
                     lo: $lo,
                     count: 1 $(* $count)?,
                     stride: 0 $(+ $stride)?,
                     shift: 0 $(+ $shift)?,
-                    enumerants: &[$($($crate::layout::Enumerant { name: stringify!($ename), value: $evalue }),*)?],
+                    enumerants: &[$($($crate::layout::Enumerant { name: $crate::layout::plain(stringify!($ename)), value: $evalue }),*)?],
                 };
                 const _: () = assert!($field.is_inside($bits), stringify!($field));
                 $(

@@ -6,13 +6,22 @@
 //! - [`port`]: the two traits that a real kernel module and the simulator both implement;
 //! - [`layout`]: bit fields declared as rows, with setters that refuse what does not fit;
 //! - [`record`]: C structs declared as rows, with their offsets per driver [`branch`];
+//! - [`method`], [`host`], [`compute`], [`copy`], [`gpfifo`]: what a pushbuffer and its ring hold;
+//! - [`qmd`]: the launch descriptor in each version; [`arch`]: what differs between GPU generations;
 //! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
 #![forbid(unsafe_code)]
 
+pub mod arch;
 pub mod branch;
+pub mod compute;
+pub mod copy;
+pub mod gpfifo;
+pub mod host;
 pub mod ioctl;
 pub mod layout;
+pub mod method;
 pub mod port;
+pub mod qmd;
 pub mod record;
 pub mod rm;
 pub mod uvm;

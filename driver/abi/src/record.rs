@@ -170,18 +170,6 @@ impl Struct {
     }
 }
 
-/// A row's name without the mark of a raw identifier: the vendor's `type` is Rust's `r#type`.
-#[doc(hidden)]
-pub const fn plain(name: &'static str) -> &'static str {
-    match name.as_bytes() {
-        [b'r', b'#', rest @ ..] => match std::str::from_utf8(rest) {
-            Ok(name) => name,
-            Err(_) => name,
-        },
-        _ => name,
-    }
-}
-
 /// The bytes of one struct at one branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -312,7 +300,7 @@ macro_rules! record {
     (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt $(x $number:literal)?)* })*) => {
         $(
             pub const $field: $crate::record::StructField = $crate::record::StructField {
-                name: $crate::record::plain(stringify!($field)),
+                name: $crate::layout::plain(stringify!($field)),
                 kind: $crate::record!(@kind $kind),
                 count: $crate::record!(@count $($count)*),
                 stride: $crate::record!(@stride $kind $($count)*),

@@ -1,0 +1,457 @@
+//! Pushbuffer methods: the header word in all its forms, and class tables of methods with their fields.
+
+use crate::{Bits, Field, Layout, layout};
+
+layout! {
+    /// The header word of a pushbuffer segment (`NVC56F_DMA_*` in `clc56f.h`).
+    pub mod METHOD_HEADER: 32 bits {
+        ADDRESS 11:0 >> 2;
+        ADDRESS_OLD 12:2 >> 2;
+        SUBDEVICE_MASK 15:4;
+        SUBCHANNEL 15:13;
+        TERT_OP 17:16 { GRP0_INC_METHOD = 0, GRP0_SET_SUB_DEV_MASK = 1, GRP0_STORE_SUB_DEV_MASK = 2, GRP0_USE_SUB_DEV_MASK = 3 };
+        COUNT_OLD 28:18;
+        COUNT 28:16;
+        IMMD_DATA 28:16;
+        SEC_OP 31:29 {
+            GRP0_USE_TERT = 0, INC_METHOD = 1, GRP2_USE_TERT = 2, NON_INC_METHOD = 3, IMMD_DATA_METHOD = 4,
+            ONE_INC = 5, RESERVED6 = 6, END_PB_SEGMENT = 7,
+        };
+    }
+}
+
+/// What the words after a header mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Each word goes to the next method.
+    Increment,
+    /// Every word goes to the same method.
+    NonIncrement,
+    /// The first word goes to the method, all others to the next one.
+    IncrementOnce,
+    /// No words follow; the header holds 13 bits of data.
+    Immediate(u16),
+    /// The old coding of [`Form::Increment`] with 11 bits of count (`GRP0`, or the NOP that a zero word is).
+    OldIncrement,
+    /// The old coding of [`Form::NonIncrement`] (`GRP2`).
+    OldNonIncrement,
+    /// Sets the sub-device mask.
+    SetSubDeviceMask(u16),
+    /// Stores the sub-device mask.
+    StoreSubDeviceMask(u16),
+    /// Uses the stored sub-device mask.
+    UseSubDeviceMask,
+    /// Ends the segment: what follows it is not executed.
+    EndSegment,
+}
+
+/// A decoded header word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// The form.
+    pub form: Form,
+    /// The subchannel, 0 to 7; 0 where the form has none.
+    pub subchannel: u8,
+    /// Byte address of the first method; 0 where the form has none.
+    pub address: u32,
+    /// Data words that follow.
+    pub count: u32,
+}
+
+/// Why a header word cannot be encoded or decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// A field of the header does not fit.
+    #[error("method header: {0}")]
+    Field(#[from] crate::FieldError),
+    /// The word has a form that hardware rejects.
+    #[error("method header {word:#010x}: SEC_OP {sec_op} is reserved")]
+    Reserved {
+        /// The word.
+        word: u32,
+        /// Its SEC_OP field.
+        sec_op: u32,
+    },
+    /// The segment ends before the header's data does.
+    #[error("method header at word {index} announces {count} words, the segment has {left} left")]
+    Truncated {
+        /// Index of the header in the segment.
+        index: usize,
+        /// Words announced.
+        count: u32,
+        /// Words left.
+        left: usize,
+    },
+    /// Fields that the form lacks were set.
+    #[error("a {form:?} header takes no {what}")]
+    Unused {
+        /// The form.
+        form: Form,
+        /// What was set.
+        what: &'static str,
+    },
+}
+
+impl Header {
+    /// The word, or what does not fit.
+    pub fn encode(&self) -> Result<u32, HeaderError> {
+        use METHOD_HEADER as H;
+        use METHOD_HEADER::{SEC_OP, TERT_OP};
+        let put =
+            |field: &Field, value: u64| Ok::<u32, HeaderError>((field.encode(value)? as u32) << field.lo);
+        let unused = |set: bool, what| {
+            if set { Err(HeaderError::Unused { form: self.form, what }) } else { Ok(()) }
+        };
+        let subchannel = put(&H::SUBCHANNEL, self.subchannel.into())?;
+        let current = |sec_op: u64, count_or_data: u64| {
+            Ok(put(&SEC_OP, sec_op)?
+                | put(&H::COUNT, count_or_data)?
+                | subchannel
+                | put(&H::ADDRESS, self.address.into())?)
+        };
+        let old = |sec_op: u64| {
+            Ok(put(&SEC_OP, sec_op)?
+                | put(&H::COUNT_OLD, self.count.into())?
+                | subchannel
+                | put(&H::ADDRESS_OLD, self.address.into())?)
+        };
+        let masked = |tert_op: u64, mask: u16| {
+            unused(self.subchannel != 0, "subchannel")?;
+            unused(self.address != 0, "address")?;
+            unused(self.count != 0, "data")?;
+            Ok(put(&TERT_OP, tert_op)? | put(&H::SUBDEVICE_MASK, mask.into())?)
+        };
+        match self.form {
+            Form::Increment => current(SEC_OP::INC_METHOD, self.count.into()),
+            Form::NonIncrement => current(SEC_OP::NON_INC_METHOD, self.count.into()),
+            Form::IncrementOnce => current(SEC_OP::ONE_INC, self.count.into()),
+            Form::Immediate(data) => {
+                unused(self.count != 0, "data")?;
+                current(SEC_OP::IMMD_DATA_METHOD, data.into())
+            }
+            Form::OldIncrement => old(SEC_OP::GRP0_USE_TERT),
+            Form::OldNonIncrement => old(SEC_OP::GRP2_USE_TERT),
+            Form::SetSubDeviceMask(mask) => masked(TERT_OP::GRP0_SET_SUB_DEV_MASK, mask),
+            Form::StoreSubDeviceMask(mask) => masked(TERT_OP::GRP0_STORE_SUB_DEV_MASK, mask),
+            Form::UseSubDeviceMask => masked(TERT_OP::GRP0_USE_SUB_DEV_MASK, 0),
+            Form::EndSegment => {
+                unused(self.subchannel != 0, "subchannel")?;
+                unused(self.address != 0, "address")?;
+                unused(self.count != 0, "data")?;
+                put(&SEC_OP, SEC_OP::END_PB_SEGMENT)
+            }
+        }
+    }
+
+    /// The header in a word; the reserved form is an error, as it is for hardware.
+    pub fn decode(word: u32) -> Result<Self, HeaderError> {
+        use METHOD_HEADER as H;
+        use METHOD_HEADER::{SEC_OP, TERT_OP};
+        let bytes = word.to_le_bytes();
+        let bits = Bits::new(&bytes);
+        let get = |field: &Field| bits.get(field);
+        let subchannel = get(&H::SUBCHANNEL)? as u8;
+        let current = |form, count| -> Result<Self, HeaderError> {
+            Ok(Self { form, subchannel, address: get(&H::ADDRESS)? as u32, count })
+        };
+        let old = |form| -> Result<Self, HeaderError> {
+            Ok(Self {
+                form,
+                subchannel,
+                address: get(&H::ADDRESS_OLD)? as u32,
+                count: get(&H::COUNT_OLD)? as u32,
+            })
+        };
+        let bare = |form| Ok(Self { form, subchannel: 0, address: 0, count: 0 });
+        let count = get(&H::COUNT)? as u32;
+        let mask = get(&H::SUBDEVICE_MASK)? as u16;
+        match get(&SEC_OP)? {
+            SEC_OP::GRP0_USE_TERT => match get(&TERT_OP)? {
+                TERT_OP::GRP0_SET_SUB_DEV_MASK => bare(Form::SetSubDeviceMask(mask)),
+                TERT_OP::GRP0_STORE_SUB_DEV_MASK => bare(Form::StoreSubDeviceMask(mask)),
+                TERT_OP::GRP0_USE_SUB_DEV_MASK => bare(Form::UseSubDeviceMask),
+                _ => old(Form::OldIncrement),
+            },
+            SEC_OP::INC_METHOD => current(Form::Increment, count),
+            SEC_OP::GRP2_USE_TERT => old(Form::OldNonIncrement),
+            SEC_OP::NON_INC_METHOD => current(Form::NonIncrement, count),
+            SEC_OP::IMMD_DATA_METHOD => current(Form::Immediate(count as u16), 0),
+            SEC_OP::ONE_INC => current(Form::IncrementOnce, count),
+            SEC_OP::END_PB_SEGMENT => bare(Form::EndSegment),
+            sec_op => Err(HeaderError::Reserved { word, sec_op: sec_op as u32 }),
+        }
+    }
+
+    /// Byte address of the method that data word `index` goes to.
+    pub const fn address_of(&self, index: u32) -> u32 {
+        match self.form {
+            Form::Increment | Form::OldIncrement => self.address + 4 * index,
+            Form::IncrementOnce if index > 0 => self.address + 4,
+            _ => self.address,
+        }
+    }
+}
+
+/// One method call of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Index of the data word in the segment; of the header for immediate data.
+    pub index: usize,
+    /// The subchannel.
+    pub subchannel: u8,
+    /// Byte address of the method.
+    pub address: u32,
+    /// The data.
+    pub data: u32,
+}
+
+/// The method calls of a segment in order. Ends at an END_PB_SEGMENT header or after the first error.
+pub fn walk(segment: &[u32]) -> Walk<'_> {
+    Walk { segment, next: 0, header: None, done: 0 }
+}
+
+/// Iterator of [`walk`].
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    segment: &'a [u32],
+    next: usize,
+    header: Option<Header>,
+    done: u32,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Write, HeaderError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(header) = self.header.filter(|header| self.done < header.count) {
+                let data = *self.segment.get(self.next)?;
+                let write = Write {
+                    index: self.next,
+                    subchannel: header.subchannel,
+                    address: header.address_of(self.done),
+                    data,
+                };
+                self.done += 1;
+                self.next += 1;
+                return Some(Ok(write));
+            }
+            let index = self.next;
+            let word = *self.segment.get(index)?;
+            self.next += 1;
+            let header = match Header::decode(word) {
+                Ok(header) => header,
+                Err(error) => {
+                    self.next = self.segment.len();
+                    self.header = None;
+                    return Some(Err(error));
+                }
+            };
+            let left = self.segment.len() - self.next;
+            if header.count as usize > left {
+                self.next = self.segment.len();
+                self.header = None;
+                return Some(Err(HeaderError::Truncated { index, count: header.count, left }));
+            }
+            match header.form {
+                Form::EndSegment => self.next = self.segment.len(),
+                Form::Immediate(data) => {
+                    return Some(Ok(Write {
+                        index,
+                        subchannel: header.subchannel,
+                        address: header.address,
+                        data: data.into(),
+                    }));
+                }
+                _ => {
+                    self.header = Some(header);
+                    self.done = 0;
+                }
+            }
+        }
+    }
+}
+
+/// One row of a class: a method and the fields of its data word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// The vendor's name.
+    pub name: &'static str,
+    /// Byte address of the first element.
+    pub address: u32,
+    /// Elements; 1 for a plain method.
+    pub count: u32,
+    /// Bytes from one element to the next.
+    pub stride: u32,
+    /// The data word's fields.
+    pub layout: Layout,
+}
+
+impl Method {
+    /// Whether data at byte address `address` goes to this method, and to which element.
+    pub const fn element(&self, address: u32) -> Option<u32> {
+        if address < self.address {
+            return None;
+        }
+        let offset = address - self.address;
+        if self.count == 1 {
+            return if offset == 0 { Some(0) } else { None };
+        }
+        let index = offset / self.stride;
+        if index < self.count && offset.is_multiple_of(self.stride) { Some(index) } else { None }
+    }
+}
+
+/// A class: its own methods and what it inherits.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassTable {
+    /// The vendor's name.
+    pub name: &'static str,
+    /// The class number.
+    pub number: u32,
+    /// The class that it extends.
+    pub parent: Option<&'static ClassTable>,
+    /// Methods that the parent lacks or has otherwise.
+    pub methods: &'static [Method],
+    /// Names of the parent's methods that this class lacks.
+    pub removed: &'static [&'static str],
+}
+
+impl ClassTable {
+    /// The method at byte address `address`, with its element.
+    pub fn method(&self, address: u32) -> Option<(&'static Method, u32)> {
+        let own = self.methods.iter().find_map(|method| Some((method, method.element(address)?)));
+        own.or_else(|| {
+            let (method, element) = self.parent?.method(address)?;
+            (!self.removed.contains(&method.name)).then_some((method, element))
+        })
+    }
+
+    /// The method of that name.
+    pub fn named(&self, name: &str) -> Option<&'static Method> {
+        self.methods.iter().find(|method| method.name == name).or_else(|| {
+            let method = self.parent?.named(name)?;
+            (!self.removed.contains(&method.name)).then_some(method)
+        })
+    }
+
+    /// Every method, inherited ones included, by address.
+    pub fn all(&self) -> Vec<&'static Method> {
+        let mut all: Vec<&'static Method> = self.methods.iter().collect();
+        for method in self.parent.iter().flat_map(|parent| parent.all()) {
+            let replaced =
+                self.methods.iter().any(|own| own.name == method.name || own.address == method.address);
+            if !replaced && !self.removed.contains(&method.name) {
+                all.push(method);
+            }
+        }
+        all.sort_by_key(|method| method.address);
+        all
+    }
+}
+
+/// The method table of a class number, of any engine.
+pub fn class_table(number: u32) -> Option<&'static ClassTable> {
+    [crate::host::CLASSES, crate::compute::CLASSES, crate::copy::CLASSES]
+        .into_iter()
+        .flatten()
+        .copied()
+        .find(|table| table.number == number)
+}
+
+/// Declares classes: per class a module with one [`Method`] constant and one module of field constants per row, and
+/// `TABLE`; per file `CLASSES`. `AMPERE_CHANNEL_GPFIFO_A::SEM_EXECUTE` is the method,
+/// `AMPERE_CHANNEL_GPFIFO_A::SEM_EXECUTE::OPERATION` a field of its data, `…::OPERATION::RELEASE` a value of that.
+#[macro_export]
+macro_rules! methods {
+    ($(
+        $(#[$meta:meta])*
+        pub mod $class:ident = $number:literal $(of $parent:ident)? {
+            $( $method:ident $([$count:literal + $stride:literal])? $address:literal { $($fields:tt)* } )*
+        } $(without [$($removed:ident),* $(,)?])?
+    )*) => {
+        $(
+            $(#[$meta])*
+            #[allow(non_snake_case, missing_docs)]
+            pub mod $class {
+                $(
+                    $crate::layout! { pub mod $method: 32 bits { $($fields)* } }
+                    pub const $method: $crate::method::Method = $crate::method::Method {
+                        name: $crate::layout::plain(stringify!($method)),
+                        address: $address,
+                        count: 1 $(* $count)?,
+                        stride: 0 $(+ $stride)?,
+                        layout: $method::LAYOUT,
+                    };
+                )*
+                /// The class.
+                pub static TABLE: $crate::method::ClassTable = $crate::method::ClassTable {
+                    name: stringify!($class),
+                    number: $number,
+                    parent: $crate::methods!(@parent $($parent)?),
+                    methods: &[$($method),*],
+                    removed: &[$($($crate::layout::plain(stringify!($removed))),*)?],
+                };
+            }
+        )*
+        /// Every class of this engine.
+        pub const CLASSES: &[&$crate::method::ClassTable] = &[$(&$class::TABLE),*];
+    };
+    (@parent) => { None };
+    (@parent $parent:ident) => { Some(&super::$parent::TABLE) };
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_seeds_header_words_decode_to_what_it_meant() {
+        // Arithmetic of the seed: (2 << 28) | count << 16 | subchannel << 13 | address >> 2, typ 6 for inline data.
+        let release = Header::decode(0x2005_0017).unwrap();
+        assert_eq!(release, Header { form: Form::Increment, subchannel: 0, address: 0x5c, count: 5 });
+        let inline = Header::decode(0x6fff_206d).unwrap();
+        assert_eq!(inline, Header { form: Form::NonIncrement, subchannel: 1, address: 0x1b4, count: 4095 });
+    }
+
+    #[test]
+    fn a_zero_word_is_a_header_without_data() {
+        let header = Header::decode(0).unwrap();
+        assert_eq!((header.form, header.count), (Form::OldIncrement, 0));
+        assert_eq!(walk(&[0; 1024]).count(), 0);
+    }
+
+    #[test]
+    fn a_segment_that_ends_inside_its_data_is_an_error() {
+        let calls: Vec<_> = walk(&[0x2005_0017, 1, 2]).collect();
+        assert_eq!(calls, [Err(HeaderError::Truncated { index: 0, count: 5, left: 2 })]);
+    }
+
+    #[test]
+    fn what_follows_an_end_of_segment_is_not_executed() {
+        assert_eq!(walk(&[0xe000_0000, 0x2001_0017, 1]).count(), 0);
+    }
+
+    #[test]
+    fn one_increment_sends_all_words_but_the_first_to_the_next_method() {
+        let calls: Vec<_> = walk(&[0xa003_2060, 1, 2, 3]).map(|call| call.unwrap().address).collect();
+        assert_eq!(calls, [0x180, 0x184, 0x184]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_word_is_refused_or_encodes_back_but_for_bits_that_its_form_ignores(word: u32) {
+            if let Ok(header) = Header::decode(word) {
+                let again = header.encode().unwrap();
+                prop_assert_eq!(Header::decode(again).unwrap(), header);
+            }
+        }
+
+        #[test]
+        fn walking_any_words_ends(words in prop::collection::vec(any::<u32>(), 0..64)) {
+            prop_assert!(walk(&words).count() <= words.len() + 1);
+        }
+    }
+}
