@@ -191,8 +191,8 @@ methods! {
         SET_MME_DATA_FIFO_CONFIG 0x0574 { FIFO_SIZE 2:0 { SIZE_0KB = 0, SIZE_4KB = 1, SIZE_8KB = 2, SIZE_12KB = 3, SIZE_16KB = 4 }; }
         THROTTLE_SM 0x07fc { MULTIPLY_ADD 0:0; }
         MME_DMA_WRITE_METHOD_BARRIER 0x0dec { V 0:0; }
-        CALL_MME_MACRO 0x3800 { V 31:0; }
-        CALL_MME_DATA [255 + 0x8] 0x3804 { V 31:0; }
+        CALL_MME_MACRO [256 + 0x8] 0x3800 { V 31:0; }
+        CALL_MME_DATA [256 + 0x8] 0x3804 { V 31:0; }
     }
 
     /// AD10x.

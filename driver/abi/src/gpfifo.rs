@@ -8,6 +8,7 @@ layout! {
         FETCH 0:0 { UNCONDITIONAL = 0, CONDITIONAL = 1 };
         GET 31:2 >> 2;
         OPERAND 31:0;
+        PB_EXTENDED_BASE_OPERAND 24:8;
         GET_HI 39:32;
         OPCODE 39:32 { NOP = 0, ILLEGAL = 1, GP_CRC = 2, PB_CRC = 3, SET_PB_SEGMENT_EXTENDED_BASE = 4 };
         LEVEL 41:41 { MAIN = 0, SUBROUTINE = 1 };
