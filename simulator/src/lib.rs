@@ -4,7 +4,11 @@
 //! shares only facts with the driver ([`nv_abi`]) and never sees its code.
 //!
 //! - [`profile`]: what a simulated GPU is;
+//! - [`host`]: channels, rings, pushbuffers, semaphores; [`engine`]: copy and compute; [`fault`]: what ends a channel;
 //! - [`memory`]: memory objects and GPU address spaces.
 
+pub mod engine;
+pub mod fault;
+pub mod host;
 pub mod memory;
 pub mod profile;

@@ -1,0 +1,317 @@
+//! The compute engine's methods.
+
+use std::sync::atomic::Ordering;
+
+use nv_abi::{
+    arch::Generation,
+    compute::{
+        AMPERE_COMPUTE_A::{
+            self as base, SEND_PCAS_A, SEND_SIGNALING_PCAS_B, SEND_SIGNALING_PCAS2_B,
+            SET_INLINE_QMD_ADDRESS_A, SET_INLINE_QMD_ADDRESS_B, SET_REPORT_SEMAPHORE_A,
+            SET_REPORT_SEMAPHORE_B, SET_REPORT_SEMAPHORE_C, SET_REPORT_SEMAPHORE_D,
+        },
+        AMPERE_COMPUTE_B::{
+            REPORT_SEMAPHORE_EXECUTE, SET_REPORT_SEMAPHORE_ADDRESS_LOWER, SET_REPORT_SEMAPHORE_ADDRESS_UPPER,
+            SET_REPORT_SEMAPHORE_PAYLOAD_LOWER, SET_REPORT_SEMAPHORE_PAYLOAD_UPPER,
+        },
+    },
+    method::Method,
+};
+
+use super::{Context, Registers, field, inline_to_memory::InlineToMemory, launch};
+use crate::{
+    fault::Fault,
+    host::{
+        Event,
+        semaphore::{Reduction, Release, ReleaseError, Width},
+    },
+};
+
+const LAUNCH_DMA: u32 = base::LAUNCH_DMA.address;
+const LOAD_INLINE_DATA: u32 = base::LOAD_INLINE_DATA.address;
+const LOAD_INLINE_QMD_DATA: u32 = base::LOAD_INLINE_QMD_DATA.address;
+const SIGNALING_PCAS_B: u32 = SEND_SIGNALING_PCAS_B.address;
+const SIGNALING_PCAS2_B: u32 = SEND_SIGNALING_PCAS2_B.address;
+const REPORT_SEMAPHORE_D: u32 = SET_REPORT_SEMAPHORE_D.address;
+const REPORT_EXECUTE: u32 = REPORT_SEMAPHORE_EXECUTE.address;
+const SHARED_WINDOW_B: u32 = base::SET_SHADER_SHARED_MEMORY_WINDOW_B.address;
+const LOCAL_WINDOW_B: u32 = base::SET_SHADER_LOCAL_MEMORY_WINDOW_B.address;
+const RENDER_ENABLE_C: u32 = base::SET_RENDER_ENABLE_C.address;
+const GLOBAL_RENDER_ENABLE_C: u32 = base::SET_GLOBAL_RENDER_ENABLE_C.address;
+const RENDER_ENABLE_OVERRIDE: u32 = base::SET_RENDER_ENABLE_OVERRIDE.address;
+const QMD_VIRTUALIZATION_CONTROL: u32 = base::SET_QMD_VIRTUALIZATION_CONTROL.address;
+
+/// Methods that start something which is done at once here, or that has no effect on results: there are no caches,
+/// and every method is finished before the next one.
+const WITHOUT_EFFECT: &[u32] = &[
+    base::NO_OPERATION.address,
+    base::PIPE_NOP.address,
+    base::WAIT_FOR_IDLE.address,
+    base::SEND_GO_IDLE.address,
+    base::PM_TRIGGER.address,
+    base::PM_TRIGGER_WFI.address,
+    base::FE_ATOMIC_SEQUENCE_BEGIN.address,
+    base::FE_ATOMIC_SEQUENCE_END.address,
+    base::INVALIDATE_SHADER_CACHES.address,
+    base::INVALIDATE_SHADER_CACHES_NO_WFI.address,
+    base::INVALIDATE_SKED_CACHES.address,
+    base::INVALIDATE_TEXTURE_HEADER_CACHE.address,
+    base::INVALIDATE_TEXTURE_HEADER_CACHE_NO_WFI.address,
+    base::INVALIDATE_TEXTURE_DATA_CACHE.address,
+    base::INVALIDATE_TEXTURE_DATA_CACHE_NO_WFI.address,
+    base::INVALIDATE_SAMPLER_CACHE.address,
+    base::INVALIDATE_SAMPLER_CACHE_NO_WFI.address,
+    base::ACTIVATE_PERF_SETTINGS_FOR_COMPUTE_CONTEXT.address,
+    base::SCG_HYSTERESIS_CONTROL.address,
+];
+
+/// Methods that hold a value for those that start work.
+const HELD: &[u32] = &[
+    base::LINE_LENGTH_IN.address,
+    base::LINE_COUNT.address,
+    base::OFFSET_OUT_UPPER.address,
+    base::OFFSET_OUT.address,
+    base::PITCH_OUT.address,
+    SEND_PCAS_A.address,
+    base::SEND_PCAS_B.address,
+];
+
+/// One object of a compute class.
+#[derive(Debug)]
+pub(super) struct Compute {
+    class: u32,
+    generation: Generation,
+    inline: InlineToMemory,
+    /// Words of an inline QMD so far.
+    qmd_words: u32,
+}
+
+impl Compute {
+    pub(super) fn new(class: u32, generation: Generation) -> Self {
+        Self { class, generation, inline: InlineToMemory::default(), qmd_words: 0 }
+    }
+
+    fn not_simulated(&self, method: &Method, what: impl Into<String>) -> Fault {
+        Fault::NotSimulated { class: self.class, method: method.name, what: what.into() }
+    }
+
+    fn bad_value(&self, method: &Method, data: u32, reason: impl Into<String>) -> Fault {
+        Fault::BadValue { class: self.class, method: method.name, data, reason: reason.into() }
+    }
+
+    pub(super) fn method(
+        &mut self,
+        context: &mut Context<'_>,
+        registers: &Registers,
+        method: &'static Method,
+        element: u32,
+        data: u32,
+    ) -> Result<(), Fault> {
+        let class = self.class;
+        match method.address {
+            LAUNCH_DMA => self.inline.launch(context, registers, class, data),
+            LOAD_INLINE_DATA => self.inline.load(context, registers, class, data),
+            LOAD_INLINE_QMD_DATA => self.inline_qmd(context, registers, method, element, data),
+            SIGNALING_PCAS_B => {
+                if field(data, &SEND_SIGNALING_PCAS_B::SCHEDULE) != 0 {
+                    self.schedule(context, registers, method, data)
+                } else {
+                    Ok(())
+                }
+            }
+            SIGNALING_PCAS2_B => self.pcas2(context, registers, method, data),
+            REPORT_SEMAPHORE_D => self.report_semaphore(context, registers, method, data),
+            REPORT_EXECUTE => self.report_execute(context, registers, method, data),
+            // Measured on H200: a shared window with a low word is a class error.
+            SHARED_WINDOW_B | LOCAL_WINDOW_B if self.generation >= Generation::Hopper && data != 0 => {
+                Err(self.bad_value(method, data, "windows of this class are aligned to 4 GiB"))
+            }
+            RENDER_ENABLE_C
+                if field(data, &base::SET_RENDER_ENABLE_C::MODE) != base::SET_RENDER_ENABLE_C::MODE::TRUE =>
+            {
+                Err(self.not_simulated(method, "conditional execution"))
+            }
+            GLOBAL_RENDER_ENABLE_C
+                if field(data, &base::SET_GLOBAL_RENDER_ENABLE_C::MODE)
+                    != base::SET_GLOBAL_RENDER_ENABLE_C::MODE::TRUE =>
+            {
+                Err(self.not_simulated(method, "conditional execution"))
+            }
+            RENDER_ENABLE_OVERRIDE
+                if field(data, &base::SET_RENDER_ENABLE_OVERRIDE::MODE)
+                    == base::SET_RENDER_ENABLE_OVERRIDE::MODE::NEVER_RENDER =>
+            {
+                Err(self.not_simulated(method, "NEVER_RENDER"))
+            }
+            QMD_VIRTUALIZATION_CONTROL if data != 0 => Err(self.not_simulated(method, "QMD virtualization")),
+            address if WITHOUT_EFFECT.contains(&address) || HELD.contains(&address) => Ok(()),
+            // By the vendor's naming a SET_ method changes state only; what of it matters is read where it matters.
+            _ if method.name.starts_with("SET_") => Ok(()),
+            _ => Err(self.not_simulated(method, format!("data {data:#010x}"))),
+        }
+    }
+
+    fn pcas2(
+        &mut self,
+        context: &mut Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        data: u32,
+    ) -> Result<(), Fault> {
+        use SEND_SIGNALING_PCAS2_B::PCAS_ACTION as A;
+        match field(data, &A) {
+            // What is cached of a QMD makes no difference: it is read from memory when it is scheduled.
+            A::NOP | A::INVALIDATE | A::PREFETCH => Ok(()),
+            A::SCHEDULE
+            | A::INVALIDATE_COPY_SCHEDULE
+            | A::PREFETCH_SCHEDULE
+            | A::INVALIDATE_PREFETCH_COPY_SCHEDULE
+            | A::INVALIDATE_PREFETCH_COPY_FORCE_REQUIRE_SCHEDULING => {
+                self.schedule(context, registers, method, data)
+            }
+            action => {
+                let name = A.enumerant(action).unwrap_or("reserved");
+                Err(self.not_simulated(method, format!("PCAS_ACTION {name}")))
+            }
+        }
+    }
+
+    fn schedule(
+        &mut self,
+        context: &mut Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        data: u32,
+    ) -> Result<(), Fault> {
+        if self.inline.is_busy() {
+            return Err(self.bad_value(method, data, "an inline transfer still awaits data"));
+        }
+        let address = u64::from(registers.get(&SEND_PCAS_A)) << 8;
+        launch::schedule(context, registers, self.class, self.generation, address)
+    }
+
+    /// LOAD_INLINE_QMD_DATA(i): the word goes into the QMD's memory; the last word schedules it.
+    fn inline_qmd(
+        &mut self,
+        context: &mut Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        element: u32,
+        data: u32,
+    ) -> Result<(), Fault> {
+        let address =
+            (registers.address(&SET_INLINE_QMD_ADDRESS_A, &SET_INLINE_QMD_ADDRESS_B)).wrapping_shl(8);
+        context
+            .map
+            .write(address + 4 * u64::from(element), &data.to_le_bytes())
+            .map_err(|fault| Fault::mmu("compute, inline QMD", fault, context.map))?;
+        if element == 0 {
+            self.qmd_words = 0;
+        }
+        if element != self.qmd_words {
+            return Err(self.bad_value(method, data, format!("word {element} after {}", self.qmd_words)));
+        }
+        self.qmd_words += 1;
+        let words = self.generation.qmd_version().bytes() as u32 / 4;
+        if self.qmd_words == words.min(method.count) {
+            self.qmd_words = 0;
+            launch::schedule(context, registers, self.class, self.generation, address)?;
+        }
+        Ok(())
+    }
+
+    fn report_semaphore(
+        &self,
+        context: &Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        data: u32,
+    ) -> Result<(), Fault> {
+        use SET_REPORT_SEMAPHORE_D as D;
+        if field(data, &D::OPERATION) != D::OPERATION::RELEASE {
+            return Err(self.not_simulated(method, "TRAP"));
+        }
+        if field(data, &D::CONDITIONAL_TRAP) != 0 {
+            return Err(self.not_simulated(method, "CONDITIONAL_TRAP"));
+        }
+        let signed = field(data, &D::REDUCTION_FORMAT) == D::REDUCTION_FORMAT::SIGNED_32;
+        let semaphore = Release {
+            address: registers.address(&SET_REPORT_SEMAPHORE_A, &SET_REPORT_SEMAPHORE_B),
+            payload: registers.get(&SET_REPORT_SEMAPHORE_C).into(),
+            width: Width::Word,
+            timestamp: field(data, &D::STRUCTURE_SIZE) == D::STRUCTURE_SIZE::FOUR_WORDS,
+            reduction: if field(data, &D::REDUCTION_ENABLE) == 0 {
+                None
+            } else {
+                Reduction::from_graphics(field(data, &D::REDUCTION_OP)).map(|reduction| (reduction, signed))
+            },
+        };
+        release(context, self.class, method.name, data, &semaphore)?;
+        awaken(context, field(data, &D::AWAKEN_ENABLE) != 0);
+        Ok(())
+    }
+
+    fn report_execute(
+        &self,
+        context: &Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        data: u32,
+    ) -> Result<(), Fault> {
+        use REPORT_SEMAPHORE_EXECUTE as X;
+        if field(data, &X::OPERATION) != X::OPERATION::RELEASE {
+            let name = X::OPERATION.enumerant(field(data, &X::OPERATION)).unwrap_or("reserved");
+            return Err(self.not_simulated(method, format!("OPERATION {name}")));
+        }
+        if field(data, &X::TRAP_TYPE) != X::TRAP_TYPE::TRAP_NONE {
+            return Err(self.not_simulated(method, "TRAP_TYPE"));
+        }
+        let size = field(data, &X::STRUCTURE_SIZE);
+        let long = field(data, &X::PAYLOAD_SIZE64) != 0 || size == X::STRUCTURE_SIZE::SEMAPHORE_TWO_WORDS;
+        let lower = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_LOWER));
+        let upper = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_UPPER));
+        let signed = field(data, &X::REDUCTION_FORMAT) == X::REDUCTION_FORMAT::SIGNED;
+        let semaphore = Release {
+            address: registers
+                .address(&SET_REPORT_SEMAPHORE_ADDRESS_UPPER, &SET_REPORT_SEMAPHORE_ADDRESS_LOWER),
+            payload: upper << 32 | lower,
+            width: if long { Width::Long } else { Width::Word },
+            timestamp: size == X::STRUCTURE_SIZE::SEMAPHORE_FOUR_WORDS,
+            reduction: if field(data, &X::REDUCTION_ENABLE) == 0 {
+                None
+            } else {
+                Reduction::from_graphics(field(data, &X::REDUCTION_OP)).map(|reduction| (reduction, signed))
+            },
+        };
+        release(context, self.class, method.name, data, &semaphore)?;
+        awaken(context, field(data, &X::AWAKEN_ENABLE) != 0);
+        Ok(())
+    }
+}
+
+fn awaken(context: &Context<'_>, enabled: bool) {
+    if enabled {
+        let engine = context.slot.spec.engine;
+        context.slot.notify(&Event::NonStall { channel: context.slot.id, engine });
+    }
+}
+
+/// A release by a compute method.
+pub(super) fn release(
+    context: &Context<'_>,
+    class: u32,
+    method: &'static str,
+    data: u32,
+    semaphore: &Release,
+) -> Result<(), Fault> {
+    let bad = |reason| Fault::BadValue { class, method, data, reason };
+    semaphore.perform(context.map).map_err(|error| match error {
+        ReleaseError::Misaligned(alignment) => {
+            bad(format!("the semaphore at {:#x} is not aligned to {alignment} bytes", semaphore.address))
+        }
+        ReleaseError::Reduction => bad(format!("{:?} of {:?}", semaphore.reduction, semaphore.width)),
+        ReleaseError::Mmu(fault) => Fault::mmu("compute, semaphore release", fault, context.map),
+    })?;
+    context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}

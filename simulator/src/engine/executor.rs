@@ -1,0 +1,109 @@
+//! Who executes the machine code of a grid.
+
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use crate::{
+    memory::{AddressMap, MmuFault},
+    profile::Profile,
+};
+
+/// A constant bank of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConstantBank {
+    /// GPU virtual address.
+    pub address: u64,
+    /// Bytes, at most 64 KiB. Clients declare more than they map; only what is read has to be mapped.
+    pub bytes: u32,
+}
+
+/// A grid that passed the scheduler's checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// GPU virtual address of the first instruction.
+    pub program_address: u64,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a CTA in bytes.
+    pub shared_bytes: u32,
+    /// Local memory of a thread in bytes.
+    pub local_bytes: u32,
+    /// Named barriers.
+    pub barriers: u32,
+    /// Constant banks 0 to 7.
+    pub constant_banks: [Option<ConstantBank>; 8],
+    /// Where shared memory appears in the generic address space.
+    pub shared_window: u64,
+    /// Where local memory appears in the generic address space.
+    pub local_window: u64,
+    /// The SM version as GR_INFO gives it: major in 15:8, minor in 7:0.
+    pub sm_version: u32,
+    /// Counts the grids of a GPU.
+    pub grid_id: u64,
+}
+
+/// What executing a grid took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GridStatistics {
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Instructions counted once per active lane.
+    pub lane_instructions: u64,
+}
+
+/// What a warp did that ends its grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShaderFault {
+    /// In words: the exception, instruction, program counter, lane.
+    pub text: String,
+    /// What the MMU refused, if that was it.
+    pub mmu: Option<MmuFault>,
+}
+
+impl fmt::Display for ShaderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ShaderFault {}
+
+/// Executes grids.
+pub trait Executor: Send + Sync {
+    /// Executes a grid to its end, or until `stop` is set.
+    fn execute(
+        &self,
+        grid: &Grid,
+        map: &Arc<AddressMap>,
+        stop: &AtomicBool,
+    ) -> Result<GridStatistics, ShaderFault>;
+}
+
+/// The executor of a GPU without an interpreter: every grid faults.
+#[derive(Debug)]
+pub struct Interpreter;
+
+impl Interpreter {
+    /// For GPUs of that profile.
+    pub fn new(_: &Profile) -> Self {
+        Self
+    }
+}
+
+impl Executor for Interpreter {
+    fn execute(
+        &self,
+        grid: &Grid,
+        _: &Arc<AddressMap>,
+        _: &AtomicBool,
+    ) -> Result<GridStatistics, ShaderFault> {
+        let text = format!("no interpreter executes the program at {:#x}", grid.program_address);
+        Err(ShaderFault { text, mmu: None })
+    }
+}

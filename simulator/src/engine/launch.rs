@@ -1,0 +1,236 @@
+//! Grids: from a QMD in memory through the scheduler's checks to its executor, its semaphores and its dependents.
+
+use std::sync::atomic::Ordering;
+
+use nv_abi::{
+    arch::Generation,
+    compute::AMPERE_COMPUTE_A::{
+        SET_SHADER_LOCAL_MEMORY_A, SET_SHADER_LOCAL_MEMORY_B, SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+        SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B, SET_SHADER_LOCAL_MEMORY_WINDOW_A,
+        SET_SHADER_LOCAL_MEMORY_WINDOW_B, SET_SHADER_SHARED_MEMORY_WINDOW_A,
+        SET_SHADER_SHARED_MEMORY_WINDOW_B,
+    },
+    qmd::{self, StructureSize, rows::V04_00},
+};
+
+use super::{
+    Context, Registers,
+    executor::{ConstantBank, Grid},
+};
+use crate::{
+    fault::{Fault, LaunchError},
+    host::semaphore::{Reduction, Release, ReleaseError, Width},
+    memory::AccessKind,
+};
+
+/// Bytes of a constant bank that instructions can address.
+const CONSTANT_BANK_BYTES: u64 = 64 << 10;
+/// Bytes of a shared or local window: generic addresses within 16 MiB of its start.
+const WINDOW_BYTES: u64 = 16 << 20;
+/// Named barriers of a CTA.
+const BARRIERS: u32 = 16;
+/// Registers of a thread that instructions can name.
+const REGISTERS_PER_THREAD: u32 = 255;
+/// Instruction fetch needs this alignment of a program.
+const PROGRAM_ALIGNMENT: u64 = 128;
+/// Bytes to which the local memory of a warp is rounded up.
+const LOCAL_UNIT: u64 = 0x200;
+
+/// Actions of DEPENDENT_QMD_ACTION that start the dependent.
+const DEPENDENT_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_SCHEDULE;
+const DEPENDENT_INVALIDATE_COPY_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_INVALIDATE_COPY_SCHEDULE;
+
+/// Runs the QMD at `address`, then what depends on it, breadth first.
+pub(super) fn schedule(
+    context: &mut Context<'_>,
+    registers: &Registers,
+    class: u32,
+    generation: Generation,
+    address: u64,
+) -> Result<(), Fault> {
+    let mut queue = std::collections::VecDeque::from([address]);
+    while let Some(address) = queue.pop_front() {
+        if context.slot.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let launch = read(context, generation, address)?;
+        execute(context, registers, generation, address, &launch)?;
+        if context.slot.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        for release in &launch.releases {
+            complete(context, address, release)?;
+        }
+        for dependent in &launch.dependents {
+            match u64::from(dependent.action) {
+                DEPENDENT_SCHEDULE | DEPENDENT_INVALIDATE_COPY_SCHEDULE => queue.push_back(dependent.address),
+                action => {
+                    let what = format!("DEPENDENT_QMD_ACTION {action} of the QMD at {address:#x}");
+                    return Err(Fault::NotSimulated { class, method: "QMD", what });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<qmd::Launch, Fault> {
+    let version = generation.qmd_version();
+    let mut bytes = vec![0; version.bytes()];
+    context.map.read(address, &mut bytes).map_err(|fault| Fault::mmu("compute, QMD", fault, context.map))?;
+    let hang = |reason: String| Err(Fault::Hang { address, reason });
+    let launch = match qmd::read(version, &bytes) {
+        Ok(launch) => launch,
+        // Measured on H200: neither completion nor an error notifier.
+        Err(error @ qmd::ReadError::Version { .. }) => return hang(error.to_string()),
+        Err(error) => return refuse(address, LaunchError::Undecodable(error.to_string())),
+    };
+    match launch.qmd_type.map(u64::from) {
+        None | Some(V04_00::QMD_TYPE::GRID_CTA) => Ok(launch),
+        // Measured on H200 for QUEUE, likewise.
+        Some(V04_00::QMD_TYPE::QUEUE) => hang("QMD_TYPE is QUEUE, not GRID_CTA".to_owned()),
+        Some(other) => {
+            let name = V04_00::QMD_TYPE.enumerant(other).unwrap_or("reserved");
+            refuse(address, LaunchError::Undecodable(format!("QMD_TYPE {name} is not simulated")))
+        }
+    }
+}
+
+fn refuse<T>(address: u64, error: LaunchError) -> Result<T, Fault> {
+    Err(Fault::Launch { address, error })
+}
+
+/// What the scheduler checks before it starts a CTA.
+fn check(registers: &Registers, generation: Generation, launch: &qmd::Launch) -> Result<(), LaunchError> {
+    let limits = generation.limits();
+    let threads: u64 = launch.block.iter().map(|size| u64::from(*size)).product();
+    if launch.block.contains(&0) {
+        return Err(LaunchError::ThreadDimensionZero(launch.block));
+    }
+    let above = |sizes: [u32; 3], most: [u32; 3]| sizes.iter().zip(most).any(|(size, most)| *size > most);
+    if threads > u64::from(limits.threads) || above(launch.block, limits.block) {
+        let limit = limits.threads.into();
+        return Err(LaunchError::TotalThreads { block: launch.block, threads, limit });
+    }
+    if launch.grid.contains(&0) || above(launch.grid, limits.grid) {
+        return Err(LaunchError::GridDimension(launch.grid));
+    }
+    if launch.registers > REGISTERS_PER_THREAD {
+        return Err(LaunchError::RegisterCount { registers: launch.registers, limit: REGISTERS_PER_THREAD });
+    }
+    let warps = threads.div_ceil(32);
+    let unit = u64::from(limits.register_unit);
+    let used = (u64::from(launch.registers) * 32).next_multiple_of(unit) * warps;
+    if used > u64::from(limits.registers) {
+        let (registers, limit) = (launch.registers, limits.registers.into());
+        return Err(LaunchError::TotalRegisterCount { registers, threads, limit });
+    }
+    let shared_limit = limits.shared_bytes + limits.shared_reserved;
+    if launch.shared_bytes > shared_limit {
+        return Err(LaunchError::SharedMemorySize { bytes: launch.shared_bytes, limit: shared_limit });
+    }
+    if launch.barriers > BARRIERS {
+        return Err(LaunchError::BarrierCount { count: launch.barriers, limit: BARRIERS });
+    }
+    if !launch.program_address.is_multiple_of(PROGRAM_ALIGNMENT) {
+        return Err(LaunchError::ProgramOffset(launch.program_address));
+    }
+    let (shared, local) = windows(registers);
+    if shared.abs_diff(local) < WINDOW_BYTES {
+        return Err(LaunchError::MemoryWindowOverlap { shared, local });
+    }
+    let bytes = u64::from(launch.local_low_bytes) + u64::from(launch.local_high_bytes);
+    let have =
+        registers.address(&SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, &SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B);
+    let need = (bytes * 32).next_multiple_of(LOCAL_UNIT) * warps;
+    if bytes > 0 && need > have {
+        return Err(LaunchError::TotalTempSize { bytes, need, have });
+    }
+    Ok(())
+}
+
+fn windows(registers: &Registers) -> (u64, u64) {
+    (
+        registers.address(&SET_SHADER_SHARED_MEMORY_WINDOW_A, &SET_SHADER_SHARED_MEMORY_WINDOW_B),
+        registers.address(&SET_SHADER_LOCAL_MEMORY_WINDOW_A, &SET_SHADER_LOCAL_MEMORY_WINDOW_B),
+    )
+}
+
+fn execute(
+    context: &Context<'_>,
+    registers: &Registers,
+    generation: Generation,
+    address: u64,
+    launch: &qmd::Launch,
+) -> Result<(), Fault> {
+    if let Err(error) = check(registers, generation, launch) {
+        return refuse(address, error);
+    }
+    let mmu = |fault| Fault::mmu("compute, local memory", fault, context.map);
+    let local_bytes = launch.local_low_bytes + launch.local_high_bytes;
+    if local_bytes > 0 {
+        let base = registers.address(&SET_SHADER_LOCAL_MEMORY_A, &SET_SHADER_LOCAL_MEMORY_B);
+        context.map.translate(base, 1, AccessKind::Write).map_err(mmu)?;
+    }
+    let (shared_window, local_window) = windows(registers);
+    let counters = &context.slot.counters;
+    let grid = Grid {
+        program_address: launch.program_address,
+        grid: launch.grid,
+        block: launch.block,
+        registers: launch.registers,
+        shared_bytes: launch.shared_bytes,
+        local_bytes,
+        barriers: launch.barriers,
+        constant_banks: launch.constant_buffers.map(|buffer| {
+            buffer.map(|buffer| ConstantBank {
+                address: buffer.address,
+                bytes: buffer.bytes.min(CONSTANT_BANK_BYTES) as u32,
+            })
+        }),
+        shared_window,
+        local_window,
+        sm_version: context.slot.sm_version,
+        grid_id: counters.launches.fetch_add(1, Ordering::Relaxed),
+    };
+    let statistics = context
+        .slot
+        .executor
+        .execute(&grid, context.map, &context.slot.stop)
+        .map_err(|fault| Fault::Shader { qmd_address: address, fault: Box::new(fault) })?;
+    counters.instructions.fetch_add(statistics.instructions, Ordering::Relaxed);
+    counters.lane_instructions.fetch_add(statistics.lane_instructions, Ordering::Relaxed);
+    Ok(())
+}
+
+/// A release slot of a completed grid.
+fn complete(context: &Context<'_>, address: u64, release: &qmd::Release) -> Result<(), Fault> {
+    let long = release.payload_64 || release.structure_size == StructureSize::TwoWords;
+    let reduction = match release.reduction {
+        None => None,
+        Some((number, signed)) => match Reduction::from_graphics(number.into()) {
+            Some(reduction) => Some((reduction, signed)),
+            None => return refuse(address, LaunchError::Undecodable(format!("reduction {number}"))),
+        },
+    };
+    let semaphore = Release {
+        address: release.address,
+        payload: release.payload,
+        width: if long { Width::Long } else { Width::Word },
+        timestamp: release.structure_size == StructureSize::FourWords,
+        reduction,
+    };
+    semaphore.perform(context.map).map_err(|error| {
+        let undecodable = |reason| Fault::Launch { address, error: LaunchError::Undecodable(reason) };
+        match error {
+            ReleaseError::Misaligned(alignment) => undecodable(format!(
+                "the release semaphore at {:#x} is not aligned to {alignment} bytes",
+                release.address
+            )),
+            ReleaseError::Reduction => undecodable(format!("{reduction:?} of {:?}", semaphore.width)),
+            ReleaseError::Mmu(fault) => Fault::mmu("compute, QMD release", fault, context.map),
+        }
+    })?;
+    context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}

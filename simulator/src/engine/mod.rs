@@ -1,0 +1,188 @@
+//! Engines: what a subchannel's object does with its methods.
+//!
+//! Every method is looked up in its class's table: an address that is not there and a value that its fields do not
+//! take are refused as the card refuses them. Then it is stored, and some methods start work.
+
+mod compute;
+mod copy;
+mod executor;
+mod inline_to_memory;
+mod launch;
+
+use std::sync::Arc;
+
+use nv_abi::{
+    Field,
+    arch::Generation,
+    host::AMPERE_CHANNEL_GPFIFO_A::SET_OBJECT,
+    method::{ClassTable, Method, class_table},
+};
+
+pub use executor::{ConstantBank, Executor, Grid, GridStatistics, Interpreter, ShaderFault};
+
+use crate::{fault::Fault, host::Slot, memory::AddressMap};
+use compute::Compute;
+use copy::Copy;
+
+/// What an engine works with.
+pub(crate) struct Context<'a> {
+    /// The channel.
+    pub(crate) slot: &'a Slot,
+    /// Its address space as it is now.
+    pub(crate) map: &'a Arc<AddressMap>,
+}
+
+/// A field of a data word.
+pub(crate) const fn field(data: u32, field: &Field) -> u64 {
+    let mask = if field.width() >= 32 { u32::MAX } else { (1 << field.width()) - 1 };
+    (data >> field.lo & mask) as u64
+}
+
+/// Whether a method takes the value: no bits outside its fields, and no value of a field that has names for some but
+/// not for it.
+pub(crate) fn check_value(method: &Method, data: u32) -> Result<(), String> {
+    let mut known = 0u32;
+    for row in method.layout.fields {
+        let mask = if row.width() >= 32 { u32::MAX } else { (1 << row.width()) - 1 };
+        known |= mask << row.lo;
+    }
+    if data & !known != 0 {
+        return Err(format!("bits {:#010x} belong to no field", data & !known));
+    }
+    for row in method.layout.fields {
+        let value = field(data, row);
+        if row.width() < 32 && !row.enumerants.is_empty() && row.enumerant(value).is_none() {
+            return Err(format!("{} has no value {value:#x}", row.name));
+        }
+    }
+    Ok(())
+}
+
+/// The last value of every method of an object.
+pub(crate) struct Registers(Box<[u32]>);
+
+impl std::fmt::Debug for Registers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let set = self.0.iter().enumerate().filter(|(_, value)| **value != 0);
+        f.debug_map().entries(set.map(|(index, value)| (index * 4, value))).finish()
+    }
+}
+
+impl Registers {
+    /// Words in the method space: headers have 12 bits of address.
+    const WORDS: usize = 1 << 12;
+
+    fn new() -> Self {
+        Self(vec![0; Self::WORDS].into_boxed_slice())
+    }
+
+    fn set(&mut self, address: u32, data: u32) {
+        if let Some(word) = self.0.get_mut(address as usize / 4) {
+            *word = data;
+        }
+    }
+
+    fn get(&self, method: &Method) -> u32 {
+        self.0.get(method.address as usize / 4).copied().unwrap_or(0)
+    }
+
+    /// An address in two methods, the upper half first.
+    fn address(&self, upper: &Method, lower: &Method) -> u64 {
+        u64::from(self.get(upper)) << 32 | u64::from(self.get(lower))
+    }
+}
+
+#[derive(Debug)]
+enum Engine {
+    Compute(Box<Compute>),
+    Copy(Box<Copy>),
+    /// A class that can be made and bound but whose methods are not simulated.
+    Other,
+}
+
+#[derive(Debug)]
+struct Object {
+    class: u32,
+    table: Option<&'static ClassTable>,
+    registers: Registers,
+    engine: Engine,
+}
+
+impl Object {
+    fn new(class: u32) -> Self {
+        let table = class_table(class);
+        let engine = match (table, Generation::of_compute_class(class)) {
+            (Some(_), Some(generation)) => Engine::Compute(Box::new(Compute::new(class, generation))),
+            (Some(_), None) if nv_abi::copy::CLASSES.iter().any(|table| table.number == class) => {
+                Engine::Copy(Box::new(Copy::new(class)))
+            }
+            _ => Engine::Other,
+        };
+        Self { class, table, registers: Registers::new(), engine }
+    }
+
+    fn method(&mut self, context: &mut Context<'_>, address: u32, data: u32) -> Result<(), Fault> {
+        let class = self.class;
+        if matches!(self.engine, Engine::Other) {
+            let what = format!("no method of this class is: {address:#06x} = {data:#010x}");
+            return Err(Fault::NotSimulated { class, method: "", what });
+        }
+        let Some((method, element)) = self.table.and_then(|table| table.method(address)) else {
+            return Err(Fault::UnknownMethod { class, address, data });
+        };
+        check_value(method, data).map_err(|reason| Fault::BadValue {
+            class,
+            method: method.name,
+            data,
+            reason,
+        })?;
+        self.registers.set(address, data);
+        match &mut self.engine {
+            Engine::Compute(compute) => compute.method(context, &self.registers, method, element, data),
+            Engine::Copy(copy) => copy.method(context, &self.registers, method, data),
+            Engine::Other => Ok(()),
+        }
+    }
+}
+
+/// The objects of a channel and which subchannel each is on.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    objects: Vec<Object>,
+    subchannels: [Option<usize>; 8],
+}
+
+impl Objects {
+    /// SET_OBJECT. State belongs to the object: it is kept over another SET_OBJECT.
+    pub(crate) fn bind(&mut self, context: &Context<'_>, subchannel: u8, data: u32) -> Result<(), Fault> {
+        let class = field(data, &SET_OBJECT::NVCLASS) as u32;
+        let software = field(data, &SET_OBJECT::ENGINE) == SET_OBJECT::ENGINE::SW;
+        let Some(slot) = self.subchannels.get_mut(usize::from(subchannel)) else {
+            return Err(Fault::NoObject { subchannel: subchannel.into(), address: 0 });
+        };
+        if software || !context.slot.has_class(class) {
+            return Err(Fault::ClassMismatch { subchannel: subchannel.into(), class });
+        }
+        let index = self.objects.iter().position(|object| object.class == class).unwrap_or_else(|| {
+            self.objects.push(Object::new(class));
+            self.objects.len() - 1
+        });
+        *slot = Some(index);
+        Ok(())
+    }
+
+    /// Any other method of a subchannel's object.
+    pub(crate) fn method(
+        &mut self,
+        context: &mut Context<'_>,
+        subchannel: u8,
+        address: u32,
+        data: u32,
+    ) -> Result<(), Fault> {
+        let index = self.subchannels.get(usize::from(subchannel)).copied().flatten();
+        let Some(object) = index.and_then(|index| self.objects.get_mut(index)) else {
+            return Err(Fault::NoObject { subchannel: subchannel.into(), address });
+        };
+        object.method(context, address, data)
+    }
+}

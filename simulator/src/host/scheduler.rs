@@ -1,0 +1,545 @@
+//! Threads: one per channel, and one that looks for work nobody announced.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use nv_abi::arch::Generation;
+
+use super::{
+    ChannelId, ChannelSpec, ChannelState, Counters, Event, EventSink, USERD_GP_PUT, clock,
+    pushbuffer::{Pushbuffer, Step},
+};
+use crate::{
+    engine::{Executor, Interpreter},
+    fault::{Fault, FaultReport, Location},
+    memory::{BackingError, MmuFault},
+    profile::Profile,
+};
+
+/// How often put pointers are looked at: soon after work was found, and when nothing happens for a while. A client
+/// whose doorbell is a plain store waits this long at most; one that calls [`Host::doorbell`] does not wait.
+const POLL_BUSY: Duration = Duration::from_micros(100);
+const POLL_IDLE: Duration = Duration::from_millis(1);
+const POLL_QUIET: Duration = Duration::from_millis(4);
+/// Polls without work after which the longer periods begin.
+const BUSY_POLLS: u32 = 200;
+const IDLE_POLLS: u32 = 2000;
+
+/// How long a blocked acquire sleeps between two looks at memory: at first, and at most.
+const BLOCKED_FIRST: Duration = Duration::from_micros(5);
+const BLOCKED_LAST: Duration = Duration::from_micros(500);
+
+/// Reports kept; older ones are dropped.
+const REPORTS: usize = 256;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What the mutexes hold is valid after every statement, so a panic elsewhere has not spoilt it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The counters of [`Counters`], shared by the channels of a host.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCounters {
+    pub(crate) entries: AtomicU64,
+    pub(crate) methods: AtomicU64,
+    pub(crate) launches: AtomicU64,
+    pub(crate) instructions: AtomicU64,
+    pub(crate) lane_instructions: AtomicU64,
+    pub(crate) bytes_copied: AtomicU64,
+    pub(crate) releases: AtomicU64,
+}
+
+/// What wakes a channel's thread.
+#[derive(Debug, Default)]
+struct Signal {
+    /// Something may have changed since the thread last looked.
+    look: bool,
+}
+
+/// A channel as all threads see it.
+pub(crate) struct Slot {
+    pub(crate) id: ChannelId,
+    pub(crate) spec: ChannelSpec,
+    pub(crate) generation: Generation,
+    /// As GR_INFO gives it.
+    pub(crate) sm_version: u32,
+    pub(crate) counters: Arc<SharedCounters>,
+    pub(crate) executor: Arc<dyn Executor>,
+    /// Set to end what the channel's thread does, kernels included.
+    pub(crate) stop: AtomicBool,
+    /// The get pointer, for whoever looks for new work.
+    pub(crate) gp_get: AtomicU32,
+    classes: Mutex<Vec<u32>>,
+    enabled: AtomicBool,
+    dead: AtomicBool,
+    removed: AtomicBool,
+    state: Mutex<ChannelState>,
+    signal: Mutex<Signal>,
+    wake: Condvar,
+    host: Weak<Shared>,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("id", &self.id)
+            .field("state", &*lock(&self.state))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    /// Whether an object of that class was made on the channel.
+    pub(crate) fn has_class(&self, class: u32) -> bool {
+        lock(&self.classes).contains(&class)
+    }
+
+    /// Whether the thread has to leave the pushbuffer now.
+    pub(crate) fn must_pause(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || !self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// Tells the kernel module's side.
+    pub(crate) fn notify(&self, event: &Event) {
+        if let Some(host) = self.host.upgrade()
+            && let Some(sink) = &*lock(&host.sink)
+        {
+            sink(event);
+        }
+    }
+
+    fn wake(&self) {
+        lock(&self.signal).look = true;
+        self.wake.notify_all();
+    }
+
+    fn set_state(&self, state: ChannelState) {
+        *lock(&self.state) = state;
+    }
+
+    /// Sleeps until woken, or for `limit`. Returns at once if there was a wake since the last call.
+    fn sleep(&self, limit: Option<Duration>) {
+        let mut signal = lock(&self.signal);
+        while !signal.look {
+            match limit {
+                None => signal = self.wake.wait(signal).unwrap_or_else(PoisonError::into_inner),
+                Some(limit) => {
+                    signal = self.wake.wait_timeout(signal, limit).unwrap_or_else(PoisonError::into_inner).0;
+                    break;
+                }
+            }
+        }
+        signal.look = false;
+    }
+
+    fn has_new_entries(&self) -> bool {
+        let (memory, offset) = &self.spec.userd;
+        // A USERD that cannot be read is reported by the thread, when it takes the entry.
+        memory.read_u32(offset + USERD_GP_PUT).map_or(true, |put| put != self.gp_get.load(Ordering::Acquire))
+    }
+
+    fn is_live(&self) -> bool {
+        self.enabled.load(Ordering::Acquire) && !self.dead.load(Ordering::Acquire)
+    }
+
+    /// The life of the channel's thread.
+    fn run(&self) {
+        let mut pushbuffer = Pushbuffer::new(self.generation);
+        let mut blocked = BLOCKED_FIRST;
+        let mut tries = 0u32;
+        loop {
+            if self.removed.load(Ordering::Acquire) {
+                return;
+            }
+            if self.dead.load(Ordering::Acquire) {
+                // A hung channel stays hung until its group is ended.
+                if *lock(&self.state) != ChannelState::Hung || self.stop.load(Ordering::Acquire) {
+                    self.set_state(ChannelState::Dead);
+                }
+                self.sleep(None);
+                continue;
+            }
+            if !self.enabled.load(Ordering::Acquire) {
+                self.set_state(ChannelState::Disabled);
+                self.sleep(None);
+                continue;
+            }
+            if pushbuffer.is_busy() || self.has_new_entries() {
+                let mut state = lock(&self.state);
+                if !matches!(*state, ChannelState::Blocked { .. }) {
+                    *state = ChannelState::Running;
+                }
+            }
+            match pushbuffer.step(self) {
+                Ok(Step::Progress) => {
+                    (blocked, tries) = (BLOCKED_FIRST, 0);
+                    self.set_state(ChannelState::Running);
+                }
+                Ok(Step::Idle) => {
+                    (blocked, tries) = (BLOCKED_FIRST, 0);
+                    self.set_state(ChannelState::Idle);
+                    self.sleep(None);
+                }
+                Ok(Step::Blocked { address, payload }) => {
+                    self.set_state(ChannelState::Blocked { address, payload });
+                    tries += 1;
+                    if tries < 32 {
+                        thread::yield_now();
+                    } else {
+                        self.sleep(Some(blocked));
+                        blocked = (blocked * 2).min(BLOCKED_LAST);
+                    }
+                }
+                Err(fault) => self.fault(fault, pushbuffer.location),
+            }
+        }
+    }
+
+    fn fault(&self, fault: Fault, location: Location) {
+        let Some(host) = self.host.upgrade() else { return };
+        // A kernel that was told to stop is not a fault.
+        if self.removed.load(Ordering::Acquire) || self.dead.load(Ordering::Acquire) {
+            return;
+        }
+        let time = clock::now();
+        let xid = fault.xid();
+        let report = FaultReport {
+            channel: self.id,
+            token: self.spec.token,
+            group: self.spec.group,
+            engine: self.spec.engine,
+            time,
+            fault,
+            location,
+        };
+        {
+            let mut reports = lock(&host.reports);
+            if reports.len() == REPORTS {
+                reports.remove(0);
+            }
+            reports.push(report);
+        }
+        match xid {
+            Some(xid) => {
+                host.end_group(self.spec.group, xid, time);
+                self.notify(&Event::RobustChannel { channel: self.id, xid });
+            }
+            None => {
+                self.set_state(ChannelState::Hung);
+                self.dead.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Writes error notifier 0 in the order that the kernel module does: code, time, then engine and status in one
+    /// store, which is what a client polls.
+    fn write_notifier(&self, xid: u32, time: u64) -> Result<(), BackingError> {
+        let Some((memory, offset)) = &self.spec.notifier else { return Ok(()) };
+        memory.write_u32(offset + 8, xid)?;
+        memory.write_u64(*offset, time)?;
+        memory.write_u32(offset + 12, (self.spec.engine & 0xffff) | 0xffff << 16)
+    }
+}
+
+struct Entry {
+    slot: Arc<Slot>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the threads of a host share.
+struct Shared {
+    channels: Mutex<BTreeMap<ChannelId, Entry>>,
+    reports: Mutex<Vec<FaultReport>>,
+    sink: Mutex<Option<EventSink>>,
+    enabled_groups: Mutex<Vec<u32>>,
+    counters: Arc<SharedCounters>,
+    closing: AtomicBool,
+    poller: Mutex<()>,
+    poller_wake: Condvar,
+}
+
+impl Shared {
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        lock(&self.channels).values().map(|entry| Arc::clone(&entry.slot)).collect()
+    }
+
+    /// Ends every channel of a group.
+    fn end_group(&self, group: u32, xid: u32, time: u64) {
+        for slot in self.slots().iter().filter(|slot| slot.spec.group == group) {
+            slot.dead.store(true, Ordering::Release);
+            slot.stop.store(true, Ordering::Release);
+            slot.set_state(ChannelState::Dead);
+            // Without memory for it nobody can be told; the report is kept all the same.
+            let _ = slot.write_notifier(xid, time);
+            slot.wake();
+        }
+    }
+
+    /// The life of the thread that looks at put pointers.
+    fn poll(&self) {
+        let mut without_work = 0u32;
+        while !self.closing.load(Ordering::Acquire) {
+            // Taken before the channels are looked at: who adds one and then wakes this thread is not missed.
+            let guard = lock(&self.poller);
+            let live: Vec<_> = self.slots().into_iter().filter(|slot| slot.is_live()).collect();
+            let period = match without_work {
+                0..BUSY_POLLS => POLL_BUSY,
+                BUSY_POLLS..IDLE_POLLS => POLL_IDLE,
+                _ => POLL_QUIET,
+            };
+            if live.is_empty() && !self.closing.load(Ordering::Acquire) {
+                drop(self.poller_wake.wait(guard));
+                continue;
+            }
+            drop(self.poller_wake.wait_timeout(guard, period));
+            let mut found = false;
+            for slot in &live {
+                if slot.has_new_entries() && *lock(&slot.state) == ChannelState::Idle {
+                    slot.wake();
+                    found = true;
+                }
+            }
+            without_work = if found { 0 } else { without_work.saturating_add(1) };
+        }
+    }
+
+    fn wake_poller(&self) {
+        drop(lock(&self.poller));
+        self.poller_wake.notify_all();
+    }
+}
+
+/// The host interface of one GPU.
+pub struct Host {
+    generation: Generation,
+    sm_version: u32,
+    executor: Arc<dyn Executor>,
+    shared: Arc<Shared>,
+    next: AtomicU32,
+    poller: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("channels", &self.shared.slots()).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// A host without channels, whose kernels the interpreter executes.
+    pub fn new(profile: Arc<Profile>) -> Arc<Self> {
+        let executor = Arc::new(Interpreter::new(&profile));
+        Self::with_executor(profile, executor)
+    }
+
+    /// A host whose kernels `executor` executes.
+    pub fn with_executor(profile: Arc<Profile>, executor: Arc<dyn Executor>) -> Arc<Self> {
+        Arc::new(Self {
+            generation: profile.generation,
+            sm_version: profile.sm_version,
+            executor,
+            shared: Arc::new(Shared {
+                channels: Mutex::default(),
+                reports: Mutex::default(),
+                sink: Mutex::default(),
+                enabled_groups: Mutex::default(),
+                counters: Arc::default(),
+                closing: AtomicBool::new(false),
+                poller: Mutex::default(),
+                poller_wake: Condvar::new(),
+            }),
+            next: AtomicU32::new(0),
+            poller: Mutex::default(),
+        })
+    }
+
+    /// Who is told of interrupts and faults from now on.
+    pub fn set_event_sink(&self, sink: EventSink) {
+        *lock(&self.shared.sink) = Some(sink);
+    }
+
+    /// Adds a channel. It works as soon as its group is enabled.
+    pub fn add_channel(&self, spec: ChannelSpec) -> ChannelId {
+        let id = ChannelId(self.next.fetch_add(1, Ordering::Relaxed));
+        let enabled = lock(&self.shared.enabled_groups).contains(&spec.group);
+        let slot = Arc::new(Slot {
+            id,
+            spec,
+            generation: self.generation,
+            sm_version: self.sm_version,
+            counters: Arc::clone(&self.shared.counters),
+            executor: Arc::clone(&self.executor),
+            stop: AtomicBool::new(false),
+            gp_get: AtomicU32::new(0),
+            classes: Mutex::default(),
+            enabled: AtomicBool::new(enabled),
+            dead: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
+            state: Mutex::new(ChannelState::Disabled),
+            signal: Mutex::default(),
+            wake: Condvar::new(),
+            host: Arc::downgrade(&self.shared),
+        });
+        let worker = Arc::clone(&slot);
+        let thread = thread::spawn(move || worker.run());
+        lock(&self.shared.channels).insert(id, Entry { slot, thread: Some(thread) });
+        let mut poller = lock(&self.poller);
+        if poller.is_none() {
+            let shared = Arc::clone(&self.shared);
+            *poller = Some(thread::spawn(move || shared.poll()));
+        }
+        drop(poller);
+        self.shared.wake_poller();
+        id
+    }
+
+    /// Stops and removes a channel; unknown ones are ignored. Returns when its thread has ended.
+    pub fn remove_channel(&self, id: ChannelId) {
+        let entry = lock(&self.shared.channels).remove(&id);
+        if let Some(entry) = entry {
+            Self::end(entry);
+        }
+    }
+
+    fn end(mut entry: Entry) {
+        entry.slot.removed.store(true, Ordering::Release);
+        entry.slot.stop.store(true, Ordering::Release);
+        entry.slot.wake();
+        if let Some(thread) = entry.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // A thread that panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+
+    fn slot(&self, id: ChannelId) -> Option<Arc<Slot>> {
+        lock(&self.shared.channels).get(&id).map(|entry| Arc::clone(&entry.slot))
+    }
+
+    /// Lets SET_OBJECT name `class` on the channel from now on.
+    pub fn bind_class(&self, id: ChannelId, class: u32) {
+        if let Some(slot) = self.slot(id) {
+            let mut classes = lock(&slot.classes);
+            if !classes.contains(&class) {
+                classes.push(class);
+            }
+        }
+    }
+
+    /// Schedules a channel group or takes it off the run list, also for channels that are added to it later. Work
+    /// under way stops before the next pushbuffer word.
+    pub fn set_enabled(&self, group: u32, enabled: bool) {
+        {
+            let mut groups = lock(&self.shared.enabled_groups);
+            groups.retain(|known| *known != group);
+            if enabled {
+                groups.push(group);
+            }
+        }
+        for slot in self.shared.slots().iter().filter(|slot| slot.spec.group == group) {
+            slot.enabled.store(enabled, Ordering::Release);
+            slot.wake();
+        }
+        self.shared.wake_poller();
+    }
+
+    /// Schedules one channel or takes it off the run list, whatever its group.
+    pub fn set_channel_enabled(&self, id: ChannelId, enabled: bool) {
+        if let Some(slot) = self.slot(id) {
+            slot.enabled.store(enabled, Ordering::Release);
+            slot.wake();
+        }
+        self.shared.wake_poller();
+    }
+
+    /// The doorbell: looks at the channel of that token. Unknown tokens are ignored, as the card does.
+    pub fn doorbell(&self, token: u32) {
+        for slot in self.shared.slots().iter().filter(|slot| slot.spec.token == token) {
+            slot.wake();
+        }
+    }
+
+    /// What a channel is doing. `None` for one that does not exist.
+    pub fn channel_state(&self, id: ChannelId) -> Option<ChannelState> {
+        self.slot(id).map(|slot| *lock(&slot.state))
+    }
+
+    /// Ends the group of a channel as RESET_CHANNEL does: the notifiers get `xid`.
+    pub fn reset_channel(&self, id: ChannelId, xid: u32) {
+        if let Some(slot) = self.slot(id) {
+            self.shared.end_group(slot.spec.group, xid, clock::now());
+        }
+    }
+
+    /// The faults so far, oldest first (at most the newest 256).
+    pub fn faults(&self) -> Vec<FaultReport> {
+        lock(&self.shared.reports).clone()
+    }
+
+    /// What the MMU refused when the channel died, for GET_MMU_FAULT_INFO.
+    pub fn mmu_fault(&self, id: ChannelId) -> Option<MmuFault> {
+        let reports = lock(&self.shared.reports);
+        reports.iter().rev().find(|report| report.channel == id).and_then(|report| report.fault.mmu_fault())
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let shared = &self.shared.counters;
+        Counters {
+            entries: read(&shared.entries),
+            methods: read(&shared.methods),
+            launches: read(&shared.launches),
+            instructions: read(&shared.instructions),
+            lane_instructions: read(&shared.lane_instructions),
+            bytes_copied: read(&shared.bytes_copied),
+            releases: read(&shared.releases),
+        }
+    }
+
+    /// Waits until no channel has anything that it could do: every one is idle, disabled, hung or dead. False if
+    /// `limit` passes first.
+    pub fn wait_idle(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            let idle = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
+                ChannelState::Idle => !slot.has_new_entries(),
+                ChannelState::Disabled => !slot.enabled.load(Ordering::Acquire),
+                ChannelState::Hung | ChannelState::Dead => true,
+                ChannelState::Running | ChannelState::Blocked { .. } => false,
+            });
+            if idle {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Release);
+        let channels = std::mem::take(&mut *lock(&self.shared.channels));
+        for entry in channels.into_values() {
+            Self::end(entry);
+        }
+        self.shared.wake_poller();
+        if let Some(poller) = lock(&self.poller).take()
+            && poller.thread().id() != thread::current().id()
+        {
+            let _ = poller.join();
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Semaphore operations: what acquires accept, what reductions compute, what a release writes (dev_pbdma; the
+//! comparisons and widths were measured on H200).
+
+use nv_abi::host::AMPERE_CHANNEL_GPFIFO_A::{SEM_EXECUTE, SEMAPHORED};
+
+use super::clock;
+use crate::memory::{AddressMap, MmuFault};
+
+/// Bits of a payload that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// 32.
+    Word,
+    /// 64.
+    Long,
+}
+
+impl Width {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Word => 4,
+            Self::Long => 8,
+        }
+    }
+}
+
+/// When an acquire goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acquire {
+    /// Memory equals the payload.
+    Equal,
+    /// Memory is not below the payload, unsigned.
+    StrictGreaterOrEqual,
+    /// Memory minus payload is not negative at the payload's width.
+    CircularGreaterOrEqual,
+    /// Memory and payload have a common bit.
+    And,
+    /// Some bit is set in neither.
+    Nor,
+}
+
+impl Acquire {
+    /// Whether `memory` satisfies it.
+    pub(crate) fn passes(self, width: Width, memory: u64, payload: u64) -> bool {
+        let mask = if width == Width::Word { u64::from(u32::MAX) } else { u64::MAX };
+        let (memory, payload) = (memory & mask, payload & mask);
+        match self {
+            Self::Equal => memory == payload,
+            Self::StrictGreaterOrEqual => memory >= payload,
+            Self::CircularGreaterOrEqual => match width {
+                Width::Word => (memory as u32).wrapping_sub(payload as u32) as i32 >= 0,
+                Width::Long => memory.wrapping_sub(payload) as i64 >= 0,
+            },
+            Self::And => memory & payload != 0,
+            Self::Nor => !(memory | payload) & mask != 0,
+        }
+    }
+}
+
+/// What a reduction does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Min,
+    Max,
+    Xor,
+    And,
+    Or,
+    Add,
+    Inc,
+    Dec,
+}
+
+impl Reduction {
+    /// By the number that SEM_EXECUTE, SEMAPHORED and the copy engine use; `None` for floating point and reserved.
+    pub(crate) fn from_host(number: u64) -> Option<Self> {
+        use SEM_EXECUTE::REDUCTION;
+        // The legacy method numbers its operations alike.
+        const _: () = assert!(
+            SEMAPHORED::REDUCTION::MIN == REDUCTION::IMIN && SEMAPHORED::REDUCTION::DEC == REDUCTION::DEC
+        );
+        Some(match number {
+            REDUCTION::IMIN => Self::Min,
+            REDUCTION::IMAX => Self::Max,
+            REDUCTION::IXOR => Self::Xor,
+            REDUCTION::IAND => Self::And,
+            REDUCTION::IOR => Self::Or,
+            REDUCTION::IADD => Self::Add,
+            REDUCTION::INC => Self::Inc,
+            REDUCTION::DEC => Self::Dec,
+            _ => return None,
+        })
+    }
+
+    /// By the number that compute methods and QMDs use.
+    pub(crate) fn from_graphics(number: u64) -> Option<Self> {
+        use nv_abi::compute::AMPERE_COMPUTE_B::REPORT_SEMAPHORE_EXECUTE::REDUCTION_OP as OP;
+        Some(match number {
+            OP::RED_ADD => Self::Add,
+            OP::RED_MIN => Self::Min,
+            OP::RED_MAX => Self::Max,
+            OP::RED_INC => Self::Inc,
+            OP::RED_DEC => Self::Dec,
+            OP::RED_AND => Self::And,
+            OP::RED_OR => Self::Or,
+            OP::RED_XOR => Self::Xor,
+            _ => return None,
+        })
+    }
+
+    /// Whether hardware has this operation at this width and format.
+    pub(crate) fn is_legal(self, width: Width, signed: bool) -> bool {
+        match self {
+            Self::Min | Self::Max | Self::Xor | Self::And | Self::Or => true,
+            Self::Add => width == Width::Word || !signed,
+            Self::Inc | Self::Dec => width == Width::Word && !signed,
+        }
+    }
+
+    fn word(self, signed: bool, memory: u32, payload: u32) -> u32 {
+        match self {
+            Self::Min if signed => (memory as i32).min(payload as i32) as u32,
+            Self::Max if signed => (memory as i32).max(payload as i32) as u32,
+            Self::Min => memory.min(payload),
+            Self::Max => memory.max(payload),
+            Self::Xor => memory ^ payload,
+            Self::And => memory & payload,
+            Self::Or => memory | payload,
+            Self::Add => memory.wrapping_add(payload),
+            Self::Inc if memory >= payload => 0,
+            Self::Inc => memory + 1,
+            Self::Dec if memory == 0 || memory > payload => payload,
+            Self::Dec => memory - 1,
+        }
+    }
+
+    fn long(self, signed: bool, memory: u64, payload: u64) -> u64 {
+        match self {
+            Self::Min if signed => (memory as i64).min(payload as i64) as u64,
+            Self::Max if signed => (memory as i64).max(payload as i64) as u64,
+            Self::Min => memory.min(payload),
+            Self::Max => memory.max(payload),
+            Self::Xor => memory ^ payload,
+            Self::And => memory & payload,
+            Self::Or => memory | payload,
+            Self::Add => memory.wrapping_add(payload),
+            Self::Inc if memory >= payload => 0,
+            Self::Inc => memory + 1,
+            Self::Dec if memory == 0 || memory > payload => payload,
+            Self::Dec => memory - 1,
+        }
+    }
+
+    /// Applies it to aligned memory in one step.
+    pub(crate) fn apply(
+        self,
+        map: &AddressMap,
+        address: u64,
+        width: Width,
+        signed: bool,
+        payload: u64,
+    ) -> Result<(), MmuFault> {
+        match width {
+            Width::Word => {
+                map.update_u32(address, |memory| self.word(signed, memory, payload as u32))?;
+            }
+            Width::Long => {
+                map.update_u64(address, |memory| self.long(signed, memory, payload))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A release: the host's, an engine's or a QMD slot's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// GPU virtual address.
+    pub(crate) address: u64,
+    /// The value; the upper half counts for [`Width::Long`] only.
+    pub(crate) payload: u64,
+    /// Width of the payload.
+    pub(crate) width: Width,
+    /// Sixteen bytes: the time goes to +8, and a payload of 32 bits is written zero-extended.
+    pub(crate) timestamp: bool,
+    /// A reduction in place of the store, and whether it is signed.
+    pub(crate) reduction: Option<(Reduction, bool)>,
+}
+
+/// Why a release was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReleaseError {
+    /// The address is not a multiple of this.
+    Misaligned(u64),
+    /// Hardware has no such reduction at this width and format.
+    Reduction,
+    /// The MMU refused.
+    Mmu(MmuFault),
+}
+
+impl Release {
+    /// Does it. The time is written before the payload, so that who sees the payload sees a valid time.
+    pub(crate) fn perform(&self, map: &AddressMap) -> Result<(), ReleaseError> {
+        let alignment = if self.timestamp { 16 } else { self.width.bytes() };
+        if !self.address.is_multiple_of(alignment) {
+            return Err(ReleaseError::Misaligned(alignment));
+        }
+        if let Some((reduction, signed)) = self.reduction
+            && !reduction.is_legal(self.width, signed)
+        {
+            return Err(ReleaseError::Reduction);
+        }
+        if self.timestamp {
+            map.store_u64(self.address + 8, clock::now()).map_err(ReleaseError::Mmu)?;
+        }
+        let stored = match (self.reduction, self.width) {
+            (Some((reduction, signed)), width) => {
+                reduction.apply(map, self.address, width, signed, self.payload)
+            }
+            (None, Width::Word) if !self.timestamp => map.store_u32(self.address, self.payload as u32),
+            (None, Width::Word) => map.store_u64(self.address, self.payload & u64::from(u32::MAX)),
+            (None, Width::Long) => map.store_u64(self.address, self.payload),
+        };
+        stored.map_err(ReleaseError::Mmu)
+    }
+}
+
+/// Reads a semaphore of aligned address: one load of its width.
+pub(crate) fn load(map: &AddressMap, address: u64, width: Width) -> Result<u64, MmuFault> {
+    match width {
+        Width::Word => map.load_u32(address).map(u64::from),
+        Width::Long => map.load_u64(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circular_comparison_wraps_and_strict_does_not() {
+        // The pairs that were run on H200: memory 5, payload 0xfffffff0 passes circularly only; 6 >= 5 passes both.
+        let circular = |memory, payload| Acquire::CircularGreaterOrEqual.passes(Width::Word, memory, payload);
+        assert!(!circular(0xffff_fff0, 5));
+        assert!(circular(5, 0xffff_fff0) && circular(6, 5) && circular(5, 5));
+        let strict = |memory, payload| Acquire::StrictGreaterOrEqual.passes(Width::Word, memory, payload);
+        assert!(strict(0xffff_fff0, 5) && !strict(5, 0xffff_fff0));
+    }
+
+    #[test]
+    fn a_word_acquire_ignores_the_upper_half() {
+        assert!(Acquire::Equal.passes(Width::Word, 0x9_0000_0005, 0x7_0000_0005));
+        assert!(!Acquire::Equal.passes(Width::Long, 0x9_0000_0005, 0x7_0000_0005));
+        assert!(!Acquire::And.passes(Width::Word, 1 << 40, 1 << 40));
+        assert!(Acquire::And.passes(Width::Long, 1 << 40, 1 << 40));
+    }
+
+    #[test]
+    fn nor_passes_while_a_bit_is_clear_in_both() {
+        assert!(Acquire::Nor.passes(Width::Word, 0, 0xffff_fffe));
+        assert!(!Acquire::Nor.passes(Width::Word, 1, 0xffff_fffe));
+    }
+
+    #[test]
+    fn inc_and_dec_wrap_at_the_payload() {
+        assert_eq!(Reduction::Inc.word(false, 3, 4), 4);
+        assert_eq!(Reduction::Inc.word(false, 4, 4), 0);
+        assert_eq!(Reduction::Dec.word(false, 0, 4), 4);
+        assert_eq!(Reduction::Dec.word(false, 9, 4), 4);
+        assert_eq!(Reduction::Dec.word(false, 3, 4), 2);
+    }
+
+    #[test]
+    fn minimum_and_maximum_heed_the_sign() {
+        assert_eq!(Reduction::Min.word(true, 1, u32::MAX), u32::MAX);
+        assert_eq!(Reduction::Min.word(false, 1, u32::MAX), 1);
+        assert_eq!(Reduction::Max.long(true, 1, u64::MAX), 1);
+    }
+
+    #[test]
+    fn illegal_widths_and_formats_are_known() {
+        assert!(!Reduction::Add.is_legal(Width::Long, true) && Reduction::Add.is_legal(Width::Long, false));
+        assert!(!Reduction::Inc.is_legal(Width::Long, false) && !Reduction::Inc.is_legal(Width::Word, true));
+    }
+}
