@@ -44,8 +44,49 @@ pub struct ConstantBank {
     pub local_window: u32,
     /// Initial stack pointer (R1).
     pub stack_top: u32,
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared_bytes: u32,
+    /// Number of the grid, 64 bits; `None` where code does not read it here.
+    pub grid_id: Option<u32>,
+    /// Bytes of shared memory that the system takes.
+    pub reserved_shared_bytes: u32,
+    /// The memory descriptor of global accesses, 64 bits; zero works.
+    pub memory_descriptor: u32,
     /// The first parameter.
     pub parameters: u32,
+}
+
+/// Driver words in constant bank 0 that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// What they are.
+    pub name: &'static str,
+    /// Byte offset of the first.
+    pub offset: u32,
+    /// How many words.
+    pub words: u32,
+}
+
+impl ConstantBank {
+    /// The driver's words, by offset; the parameters are not among them.
+    pub fn slots(&self) -> Vec<Slot> {
+        let rows = [
+            ("block dimensions", Some(self.block_dimensions), 3),
+            ("grid dimensions", Some(self.grid_dimensions), 3),
+            ("shared window", self.shared_window, 2),
+            ("local window", Some(self.local_window), 2),
+            ("stack top", Some(self.stack_top), 1),
+            ("dynamic shared bytes", Some(self.dynamic_shared_bytes), 1),
+            ("grid id", self.grid_id, 2),
+            ("reserved shared bytes", Some(self.reserved_shared_bytes), 1),
+            ("memory descriptor", Some(self.memory_descriptor), 2),
+        ];
+        let present =
+            rows.into_iter().filter_map(|(name, offset, words)| Some(Slot { name, offset: offset?, words }));
+        let mut slots: Vec<Slot> = present.collect();
+        slots.sort_by_key(|slot| slot.offset);
+        slots
+    }
 }
 
 /// What a launch may ask for.
@@ -86,6 +127,10 @@ const AMPERE_BANK: ConstantBank = ConstantBank {
     shared_window: Some(0x18),
     local_window: 0x20,
     stack_top: 0x28,
+    dynamic_shared_bytes: 0x2c,
+    grid_id: Some(0x30),
+    reserved_shared_bytes: 0x114,
+    memory_descriptor: 0x118,
     parameters: 0x160,
 };
 
@@ -168,13 +213,17 @@ impl Generation {
     pub const fn constant_bank(self) -> ConstantBank {
         match self {
             Self::Ampere | Self::Ada => AMPERE_BANK,
-            Self::Hopper => ConstantBank { parameters: 0x210, ..AMPERE_BANK },
+            Self::Hopper => ConstantBank { memory_descriptor: 0x208, parameters: 0x210, ..AMPERE_BANK },
             Self::Blackwell => ConstantBank {
                 block_dimensions: 0x360,
                 grid_dimensions: 0x370,
                 shared_window: None,
                 local_window: 0x2f8,
                 stack_top: 0x37c,
+                dynamic_shared_bytes: 0x2ac,
+                grid_id: None,
+                reserved_shared_bytes: 0x16c,
+                memory_descriptor: 0x358,
                 parameters: 0x380,
             },
         }

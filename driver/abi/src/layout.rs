@@ -280,8 +280,8 @@ impl fmt::Debug for BitsMut<'_> {
 /// # Ok::<(), nv_abi::FieldError>(())
 /// ```
 ///
-/// A name that begins with a digit is written with an underscore before it. A field with enumerants also gets a module of its own name with one `u64` constant per enumerant: `EXAMPLE::KIND`
-/// is the row, `EXAMPLE::KIND::SOME` the value.
+/// A name that begins with a digit is written with an underscore before it. A field with enumerants also gets a module
+/// of its own name with one `u64` constant per enumerant: `EXAMPLE::KIND` is the row, `EXAMPLE::KIND::SOME` the value.
 #[macro_export]
 macro_rules! layout {
     ($(

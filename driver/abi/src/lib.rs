@@ -8,6 +8,7 @@
 //! - [`record`]: C structs declared as rows, with their offsets per driver [`branch`];
 //! - [`method`], [`host`], [`compute`], [`copy`], [`gpfifo`]: what a pushbuffer and its ring hold;
 //! - [`qmd`]: the launch descriptor in each version; [`arch`]: what differs between GPU generations;
+//! - [`dump`]: text of all of it;
 //! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod arch;
 pub mod branch;
 pub mod compute;
 pub mod copy;
+pub mod dump;
 pub mod gpfifo;
 pub mod host;
 pub mod ioctl;

@@ -359,8 +359,8 @@ pub fn class_table(number: u32) -> Option<&'static ClassTable> {
         .find(|table| table.number == number)
 }
 
-/// Declares classes: per class a module with one [`Method`] constant and one module of field constants per row, and
-/// `TABLE`; per file `CLASSES`. `AMPERE_CHANNEL_GPFIFO_A::SEM_EXECUTE` is the method,
+/// Declares classes: per class a module with one [`Method`] constant and one module of field constants per row, the
+/// parent's rows beside its own, and `TABLE`; per file `CLASSES`. `AMPERE_CHANNEL_GPFIFO_A::SEM_EXECUTE` is the method,
 /// `AMPERE_CHANNEL_GPFIFO_A::SEM_EXECUTE::OPERATION` a field of its data, `…::OPERATION::RELEASE` a value of that.
 #[macro_export]
 macro_rules! methods {
@@ -374,6 +374,11 @@ macro_rules! methods {
             $(#[$meta])*
             #[allow(non_snake_case, missing_docs)]
             pub mod $class {
+                $(
+                    // What this class has otherwise is declared below and hides the parent's row of that name.
+                    #[allow(unused_imports)]
+                    pub use super::$parent::*;
+                )?
                 $(
                     $crate::layout! { pub mod $method: 32 bits { $($fields)* } }
                     pub const $method: $crate::method::Method = $crate::method::Method {
