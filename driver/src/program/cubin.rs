@@ -357,9 +357,7 @@ fn kernel(
         registers,
         barriers,
         shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
-        stack_bytes: of_symbol(Attribute::MIN_STACK_SIZE)
-            .max(of_symbol(Attribute::FRAME_SIZE))
-            .unwrap_or(0),
+        stack_bytes: of_symbol(Attribute::MIN_STACK_SIZE).max(of_symbol(Attribute::FRAME_SIZE)).unwrap_or(0),
         parameter_base,
         parameter_bytes,
         parameters,
@@ -401,10 +399,8 @@ fn relocations(
             if offset.checked_add(kind.bytes()).is_none_or(|end| end > target.bytes) {
                 return Err(CubinError::RelocationBounds { section: section.to_owned(), offset });
             }
-            let undefined =
-                |symbol: &str| CubinError::UndefinedSymbol { symbol: symbol.to_owned() };
-            let symbol =
-                elf.syms.get((info >> 32) as usize).ok_or_else(|| undefined("(no such index)"))?;
+            let undefined = |symbol: &str| CubinError::UndefinedSymbol { symbol: symbol.to_owned() };
+            let symbol = elf.syms.get((info >> 32) as usize).ok_or_else(|| undefined("(no such index)"))?;
             let symbol_name = elf.strtab.get_at(symbol.st_name).unwrap_or("");
             let (value, in_image) = match placed.get(&symbol.st_shndx) {
                 Some(place) => (place.offset.wrapping_add(symbol.st_value), true),

@@ -2,10 +2,13 @@
 
 mod attribute;
 mod cubin;
+mod module;
 mod relocation;
 
 pub use attribute::{Attribute, AttributeFormat, ParameterInfo};
 pub use cubin::{ConstantBank, Cubin, Dialect, KernelInfo};
+pub(crate) use module::pack;
+pub use module::{Argument, Kernel, Module};
 pub use relocation::{Relocation, RelocationKind};
 
 /// Why a cubin was refused.

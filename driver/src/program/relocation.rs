@@ -76,7 +76,7 @@ impl Relocation {
         let implicit = match self.kind {
             RelocationKind::Word32 => old as u32 as u64,
             RelocationKind::Word64 => old as u64,
-            // A half alone cannot carry the other half's addend: the field holds it sign-extended by construction 0.
+            // The field itself is the addend; a half has room for no more than 32 bits of it.
             RelocationKind::Low32 | RelocationKind::High32 => (old >> 32) as u32 as u64,
             RelocationKind::Absolute47 => ((old >> 34 & FIELD_47) << 2) as u64,
             RelocationKind::Absolute55 => ((old >> 34 & FIELD_47) << 10 | (old >> 16 & 0xff) << 2) as u64,
@@ -86,9 +86,7 @@ impl Relocation {
         let value = symbol.wrapping_add(addend);
         let field = |old: u128, lo: u32, mask: u128, bits: u128| old & !(mask << lo) | (bits & mask) << lo;
         let new = match self.kind {
-            RelocationKind::Word32 => {
-                u128::from(u32::try_from(value).map_err(|_| out_of_range(value))?)
-            }
+            RelocationKind::Word32 => u128::from(u32::try_from(value).map_err(|_| out_of_range(value))?),
             RelocationKind::Word64 => u128::from(value),
             RelocationKind::Low32 => field(old, 32, 0xffff_ffff, u128::from(value)),
             RelocationKind::High32 => field(old, 32, 0xffff_ffff, u128::from(value >> 32)),

@@ -1,0 +1,357 @@
+//! Channels: a ring of entries that point at command memory, its control words, a doorbell token and an error notifier.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use nv_abi::rm::{
+    AmpereAControlGPFifo, NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
+    NV_CTXSHARE_ALLOCATION_PARAMETERS, NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS,
+    NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS, NvNotification,
+    class, control,
+    flags::{NV_CTXSHARE_ALLOCATION_FLAGS, NV2080_ENGINE_TYPE_GRAPHICS},
+};
+
+use crate::{
+    Error,
+    error::{ChannelFault, MmuFaultInfo},
+    gpu::Gpu,
+    memory::{Allocation, Request, address, bounds},
+    pushbuffer,
+    rm::flags,
+    system::lock,
+};
+
+/// Entries of one ring.
+const ENTRIES: u32 = 0x1_0000;
+/// Bytes from one channel's ring to the next in the shared area; the control words follow each ring.
+const RING_STRIDE: u64 = 0x10_0000;
+/// Command memory of one channel.
+const COMMANDS: u64 = 2 << 20;
+/// The address window that UVM wants with a channel registration.
+const CHANNEL_WINDOW: u64 = 0x400_0000;
+/// The notifier's status once the channel has died.
+const NOTIFIER_ERROR: u32 = 0xffff;
+/// The Xid of an MMU fault.
+const XID_MMU_FAULT: u32 = 31;
+
+/// Which of a device's two channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The compute channel.
+    Compute,
+    /// The copy channel.
+    Copy,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Compute => "compute",
+            Self::Copy => "copy",
+        })
+    }
+}
+
+/// The channel group of a device with its ring area.
+#[derive(Debug)]
+pub(crate) struct ChannelGroup {
+    gpu: Arc<Gpu>,
+    object: u32,
+    context_share: u32,
+    area: Arc<Allocation>,
+}
+
+impl ChannelGroup {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>, Error> {
+        use NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS as group_parameters;
+        use NV_CTXSHARE_ALLOCATION_PARAMETERS as share_parameters;
+        let system = &gpu.system;
+        let mut params = system.record(&group_parameters::STRUCT);
+        params.set(&group_parameters::engineType, NV2080_ENGINE_TYPE_GRAPHICS.into())?;
+        let object = system.alloc(gpu.device, class::KEPLER_CHANNEL_GROUP_A, Some(&mut params))?;
+        let area = Request::video(2 * RING_STRIDE).contiguous().huge().visible();
+        let area = Arc::new(Allocation::new(gpu, area)?);
+        let mut params = system.record(&share_parameters::STRUCT);
+        params.set(&share_parameters::hVASpace, gpu.vaspace.into())?;
+        params.set(
+            &share_parameters::flags,
+            flags(&[(
+                &NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT,
+                NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT::ASYNC,
+            )])?,
+        )?;
+        let context_share = system.alloc(object, class::FERMI_CONTEXT_SHARE_A, Some(&mut params))?;
+        Ok(Arc::new(Self { gpu: Arc::clone(gpu), object, context_share, area }))
+    }
+
+    /// Lets the group's channels run.
+    pub(crate) fn schedule(&self) -> Result<(), Error> {
+        use NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS as p;
+        let mut params = self.gpu.system.record(&p::STRUCT);
+        params.set(&p::bEnable, 1)?;
+        self.gpu.system.control(self.object, control::NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut params)
+    }
+}
+
+impl Drop for ChannelGroup {
+    fn drop(&mut self) {
+        // Frees the channels below it as well; nothing can be reported from here.
+        let _ = self.gpu.system.free(self.gpu.device, self.object);
+    }
+}
+
+/// What a submission still occupies.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// Number of entries submitted up to and including this one.
+    sequence: u64,
+    /// Its command memory, as byte offsets.
+    start: u64,
+    end: u64,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    /// Entries submitted so far.
+    put: u64,
+    /// Next free byte of command memory.
+    write: u64,
+    in_flight: VecDeque<InFlight>,
+}
+
+/// A channel.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) engine: Engine,
+    group: Arc<ChannelGroup>,
+    object: u32,
+    token: u32,
+    /// Byte offset of the ring in the group's area.
+    ring_offset: u64,
+    notifier: Allocation,
+    commands: Allocation,
+    window: u64,
+    registered: bool,
+    ring: Mutex<Ring>,
+    fault: Mutex<Option<ChannelFault>>,
+}
+
+impl Channel {
+    /// Makes a channel with the one engine object it needs.
+    pub(crate) fn new(group: &Arc<ChannelGroup>, engine: Engine) -> Result<Self, Error> {
+        use NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as p;
+        use NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as token_parameters;
+        let gpu = &group.gpu;
+        let system = &gpu.system;
+        let ring_offset = match engine {
+            Engine::Compute => 0,
+            Engine::Copy => RING_STRIDE,
+        };
+        let notifier = Allocation::new(gpu, Request::system(0x1000))?;
+        let mut params = system.record(&p::STRUCT);
+        params.set(&p::hObjectError, notifier.handle().into())?;
+        params.set(&p::hObjectBuffer, group.area.handle().into())?;
+        params.set(&p::gpFifoOffset, group.area.address() + ring_offset)?;
+        params.set(&p::gpFifoEntries, ENTRIES.into())?;
+        params.set(&p::hContextShare, group.context_share.into())?;
+        params.set(&p::hUserdMemory, group.area.handle().into())?;
+        params.set(&p::userdOffset, ring_offset + u64::from(ENTRIES) * 8)?;
+        let object = system.alloc(group.object, gpu.classes.channel, Some(&mut params))?;
+        let engine_class = match engine {
+            Engine::Compute => gpu.classes.compute,
+            Engine::Copy => gpu.classes.copy,
+        };
+        system.alloc(object, engine_class, None)?;
+        let mut params = system.record(&token_parameters::STRUCT);
+        params.set(&token_parameters::workSubmitToken, u32::MAX.into())?;
+        system.control(object, control::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut params)?;
+        let token = params.get(&token_parameters::workSubmitToken)? as u32;
+        let commands = Allocation::new(gpu, Request::video(COMMANDS).huge().visible())?;
+        let window = address::allocate(CHANNEL_WINDOW, 0x1000)?;
+        let mut channel = Self {
+            engine,
+            group: Arc::clone(group),
+            object,
+            token,
+            ring_offset,
+            notifier,
+            commands,
+            window,
+            registered: false,
+            ring: Mutex::default(),
+            fault: Mutex::default(),
+        };
+        channel.gpu().system.uvm_register_channel(&gpu.uuid, object, window, CHANNEL_WINDOW)?;
+        channel.registered = true;
+        Ok(channel)
+    }
+
+    fn gpu(&self) -> &Arc<Gpu> {
+        &self.group.gpu
+    }
+
+    fn control_word(&self, field: &nv_abi::StructField) -> u64 {
+        // The control words have one layout in every branch.
+        let offset = field.offset(nv_abi::Branch::R535).unwrap_or(0);
+        self.ring_offset + u64::from(ENTRIES) * 8 + u64::from(offset)
+    }
+
+    /// Entries that the GPU has consumed.
+    fn consumed(&self, ring: &Ring) -> Result<u64, Error> {
+        let offset = self.control_word(&AmpereAControlGPFifo::GPGet);
+        let get = self
+            .group
+            .area
+            .window()?
+            .load32(offset)
+            .ok_or_else(|| bounds("the ring area", offset, 4, self.group.area.bytes()))?;
+        let behind = (ring.put as u32).wrapping_sub(get) & (ENTRIES - 1);
+        Ok(ring.put - u64::from(behind))
+    }
+
+    /// Waits until `ready` of the consumed count holds.
+    fn wait_consumed(
+        &self,
+        ring: &mut Ring,
+        name: &'static str,
+        needed: u64,
+        deadline: Duration,
+        ready: impl Fn(&Ring) -> bool,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        loop {
+            let consumed = self.consumed(ring)?;
+            while ring.in_flight.front().is_some_and(|first| first.sequence <= consumed) {
+                ring.in_flight.pop_front();
+            }
+            if ready(ring) {
+                return Ok(());
+            }
+            self.check()?;
+            if start.elapsed() > deadline {
+                return Err(Error::RingOverrun { ring: name, needed, after: deadline });
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Copies commands into command memory and submits them.
+    pub(crate) fn submit(&self, words: &[u32], deadline: Duration) -> Result<(), Error> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        let bytes = words.len() as u64 * 4;
+        if bytes > COMMANDS {
+            return Err(bounds("command memory", 0, bytes, COMMANDS));
+        }
+        let mut ring = lock(&self.ring);
+        let mut start = ring.write;
+        if start + bytes > COMMANDS {
+            start = 0;
+        }
+        let end = start + bytes;
+        self.wait_consumed(&mut ring, "command memory", bytes, deadline, |ring| {
+            ring.in_flight.iter().all(|used| used.end <= start || end <= used.start)
+        })?;
+        let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.commands
+            .window()?
+            .write(start, &data)
+            .ok_or_else(|| bounds("command memory", start, bytes, COMMANDS))?;
+        ring.write = end;
+        self.push(&mut ring, self.commands.address() + start, words.len() as u32, deadline)?;
+        let sequence = ring.put;
+        ring.in_flight.push_back(InFlight { sequence, start, end });
+        Ok(())
+    }
+
+    /// Submits commands that already lie in GPU memory.
+    pub(crate) fn submit_at(&self, address: u64, words: u32, deadline: Duration) -> Result<(), Error> {
+        self.push(&mut lock(&self.ring), address, words, deadline)
+    }
+
+    fn push(&self, ring: &mut Ring, address: u64, words: u32, deadline: Duration) -> Result<(), Error> {
+        self.check()?;
+        let start = Instant::now();
+        // One entry stays free: equal indices mean an empty ring.
+        while ring.put - self.consumed(ring)? >= u64::from(ENTRIES) - 1 {
+            self.check()?;
+            if start.elapsed() > deadline {
+                return Err(Error::RingOverrun { ring: "GPFIFO", needed: 1, after: deadline });
+            }
+            std::thread::yield_now();
+        }
+        let entry = pushbuffer::entry(address, words)?;
+        let area = self.group.area.window()?;
+        let slot = self.ring_offset + (ring.put % u64::from(ENTRIES)) * 8;
+        let put = self.control_word(&AmpereAControlGPFifo::GPPut);
+        let next = (ring.put + 1) % u64::from(ENTRIES);
+        area.store64(slot, entry)
+            .and_then(|()| area.store32(put, next as u32))
+            .ok_or_else(|| bounds("the ring area", slot, 8, self.group.area.bytes()))?;
+        ring.put += 1;
+        self.gpu().ring(self.token)
+    }
+
+    /// The error notifier's word, as [`ChannelFault`] if it says that the channel has died.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let mut fault = lock(&self.fault);
+        if let Some(fault) = &*fault {
+            return Err(Error::ChannelFault(Box::new(fault.clone())));
+        }
+        let window = self.notifier.window()?;
+        let word = |offset| {
+            window.load32(offset).ok_or_else(|| bounds("the notifier", offset, 4, self.notifier.bytes()))
+        };
+        let status_offset = u64::from(NvNotification::info16.offset(nv_abi::Branch::R535).unwrap_or(0xc));
+        let last = word(status_offset)?;
+        if last >> 16 != NOTIFIER_ERROR {
+            return Ok(());
+        }
+        let xid = word(8)?;
+        // The high word comes first.
+        let timestamp = u64::from(word(0)?) << 32 | u64::from(word(4)?);
+        let mmu = if xid == XID_MMU_FAULT { self.mmu_fault()? } else { None };
+        let found = ChannelFault { engine: self.engine, xid, engine_type: last as u16, timestamp, mmu };
+        *fault = Some(found.clone());
+        Err(Error::ChannelFault(Box::new(found)))
+    }
+
+    fn mmu_fault(&self) -> Result<Option<MmuFaultInfo>, Error> {
+        use NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS as p;
+        let mut params = self.gpu().system.record(&p::STRUCT);
+        let command = control::NV906F_CTRL_CMD_GET_MMU_FAULT_INFO;
+        if self.gpu().system.control(self.object, command, &mut params).is_err() {
+            // The fault itself is what matters; its details are extra.
+            return Ok(None);
+        }
+        let mut name = String::new();
+        for index in 0..32 {
+            match params.get_at(&p::faultString, index)? as u8 {
+                0 => break,
+                byte => name.push(char::from(byte)),
+            }
+        }
+        Ok(Some(MmuFaultInfo {
+            address: params.get(&p::addrHi)? << 32 | params.get(&p::addrLo)?,
+            fault_type: params.get(&p::faultType)? as u32,
+            name,
+        }))
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // Nothing can be reported from a drop.
+        let gpu = self.gpu();
+        if self.registered {
+            let _ = gpu.system.uvm_unregister_channel(&gpu.uuid, self.object);
+        }
+        let _ = gpu.system.free(self.group.object, self.object);
+        address::release(self.window, CHANNEL_WINDOW);
+    }
+}

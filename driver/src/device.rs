@@ -1,0 +1,457 @@
+//! A GPU, opened: channels, timeline, local memory, and what people do with it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use nv_abi::{compute::AMPERE_COMPUTE_A as compute, host::AMPERE_CHANNEL_GPFIFO_A as host};
+
+use crate::{
+    Argument, Backend, Buffer, Element, Error, Kernel, Signal, System,
+    channel::{Channel, ChannelGroup, Engine},
+    gpu::{ChosenClasses, Geometry, Gpu},
+    memory::{Allocation, Location, Request, bounds},
+    pushbuffer::{COMPUTE, COPY, Pushbuffer, upper_lower},
+    qmd::{LOCAL_WINDOW, SHARED_WINDOW},
+    queue::{ArgumentPath, Command, Commands, Context, arena_bytes, encode, store_launch},
+    signal::SignalPool,
+    system::lock,
+};
+
+/// How a device is opened and used.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where kernel arguments are written.
+    pub arguments: ArgumentPath,
+    /// Releases after a launch go into the launch's own slots.
+    pub fold_releases: bool,
+    /// Every mapping is made through RM (MAP_MEMORY_DMA) as well as UVM, as today's client does.
+    pub map_memory_dma: bool,
+    /// Ask for the highest clocks. Leaves the card's settings alone unless set.
+    pub performance_boost: bool,
+    /// The longest that any wait of the driver itself takes.
+    pub deadline: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            arguments: ArgumentPath::default(),
+            fold_releases: true,
+            map_memory_dma: false,
+            performance_boost: false,
+            deadline: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The minor number of its node.
+    pub minor: u32,
+    /// PCI domain, bus, slot and function.
+    pub pci: [u32; 4],
+    /// PCI device number.
+    pub pci_device: u16,
+    /// The UUID's 16 bytes.
+    pub uuid: [u8; 16],
+    /// The SM number: 89 for sm_89.
+    pub sm: u32,
+    /// Counts of its parts.
+    pub geometry: Geometry,
+    /// The classes in use.
+    pub classes: ChosenClasses,
+    /// The kernel module's version.
+    pub driver_version: String,
+}
+
+/// Argument memory of the device.
+const ARGUMENTS: u64 = 16 << 20;
+/// Copies between slices and invisible memory go through as much pinned memory.
+const STAGING: u64 = 2 << 20;
+/// Local memory comes in this unit per thread.
+const LOCAL_UNIT: u32 = 32;
+/// SMs that the seed allows for; the hardware's field has 9 bits.
+const MAX_SM_COUNT: u32 = 0xff;
+
+/// A GPU. Clones are the same device.
+#[derive(Clone, Debug)]
+pub struct Device(Arc<Inner>);
+
+/// Fields drop in order: the channels stop before their memory goes.
+#[derive(Debug)]
+struct Inner {
+    compute: Channel,
+    copy: Channel,
+    #[allow(dead_code, reason = "owns the group: freed after its channels")]
+    group: Arc<ChannelGroup>,
+    local: Mutex<LocalMemory>,
+    arguments: Mutex<Arguments>,
+    staging: Mutex<Allocation>,
+    timeline: Mutex<Timeline>,
+    pool: Arc<SignalPool>,
+    options: Options,
+    index: usize,
+    gpu: Arc<Gpu>,
+}
+
+#[derive(Debug, Default)]
+struct LocalMemory {
+    bytes_per_thread: u32,
+    memory: Option<Allocation>,
+}
+
+#[derive(Debug)]
+struct Arguments {
+    memory: Allocation,
+    next: u64,
+    /// Released by the compute channel when the ring begins anew.
+    signal: Signal,
+    turns: u64,
+}
+
+#[derive(Debug)]
+struct Timeline {
+    signal: Signal,
+    /// The value that the last submission releases.
+    last: u64,
+}
+
+impl Device {
+    /// Opens GPU number `index` of a backend with the usual options, as a system of its own.
+    pub fn open(backend: Arc<dyn Backend>, index: usize) -> Result<Self, Error> {
+        Self::open_on(&System::open(backend)?, index, Options::default())
+    }
+
+    /// Opens GPU number `index` of a system. Devices of one system can share memory and signals.
+    pub fn open_on(system: &Arc<System>, index: usize, options: Options) -> Result<Self, Error> {
+        let gpu = Gpu::open(system, index, &options)?;
+        for pool in system.pools() {
+            pool.map(&gpu)?;
+        }
+        let pool = SignalPool::new(&gpu);
+        let group = ChannelGroup::new(&gpu)?;
+        let compute = Channel::new(&group, Engine::Compute)?;
+        let copy = Channel::new(&group, Engine::Copy)?;
+        group.schedule()?;
+        let memory = Allocation::new(&gpu, Request::video(ARGUMENTS).visible())?;
+        let arguments = Arguments { memory, next: 0, signal: pool.take(0)?, turns: 0 };
+        let device = Self(Arc::new(Inner {
+            compute,
+            copy,
+            group,
+            local: Mutex::default(),
+            arguments: Mutex::new(arguments),
+            staging: Mutex::new(Allocation::new(&gpu, Request::host(STAGING))?),
+            timeline: Mutex::new(Timeline { signal: pool.take(0)?, last: 0 }),
+            pool,
+            options,
+            index,
+            gpu,
+        }));
+        device.set_up()?;
+        Ok(device)
+    }
+
+    /// Binds the classes to their subchannels and sets the windows of the generic address space.
+    fn set_up(&self) -> Result<(), Error> {
+        let classes = self.gpu().classes;
+        let mut push = Pushbuffer::default();
+        push.methods(COMPUTE, &compute::SET_OBJECT, &[classes.compute])?;
+        push.methods(COMPUTE, &compute::SET_SHADER_LOCAL_MEMORY_WINDOW_A, &upper_lower(LOCAL_WINDOW))?;
+        push.methods(COMPUTE, &compute::SET_SHADER_SHARED_MEMORY_WINDOW_A, &upper_lower(SHARED_WINDOW))?;
+        self.run(Engine::Compute, Some(push), Commands::default())?;
+        let mut push = Pushbuffer::default();
+        push.methods(COPY, &host::SET_OBJECT, &[classes.copy])?;
+        self.run(Engine::Copy, Some(push), Commands::default())?;
+        self.synchronize()
+    }
+
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.0.gpu
+    }
+
+    pub(crate) fn channel(&self, engine: Engine) -> &Channel {
+        match engine {
+            Engine::Compute => &self.0.compute,
+            Engine::Copy => &self.0.copy,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.0.options.deadline
+    }
+
+    /// What the device is.
+    pub fn info(&self) -> DeviceInfo {
+        let gpu = self.gpu();
+        let card = gpu.system.cards.get(self.0.index);
+        DeviceInfo {
+            minor: gpu.minor,
+            pci: card.map_or([0; 4], |card| card.pci),
+            pci_device: card.map_or(0, |card| card.pci_device),
+            uuid: gpu.uuid,
+            sm: self.sm(),
+            geometry: gpu.geometry,
+            classes: gpu.classes,
+            driver_version: gpu.system.version().to_owned(),
+        }
+    }
+
+    /// The options in use.
+    pub fn options(&self) -> Options {
+        self.0.options
+    }
+
+    /// The system it belongs to.
+    pub fn system(&self) -> &Arc<System> {
+        &self.gpu().system
+    }
+
+    /// The SM number, 89 for sm_89: from GR_GET_INFO, whose number has major and minor in a byte each.
+    pub fn sm(&self) -> u32 {
+        let version = self.gpu().geometry.sm_version;
+        (version >> 8 & 0xff) * 10 + (version & 0xf)
+    }
+
+    /// A buffer in the GPU's memory that the CPU does not see.
+    pub fn video<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        self.buffer(len, Location::Video, false)
+    }
+
+    /// A buffer in the GPU's memory that the CPU has mapped.
+    pub fn visible<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        self.buffer(len, Location::Video, true)
+    }
+
+    /// A buffer in main memory that RM allocates.
+    pub fn system_memory<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        self.buffer(len, Location::System, true)
+    }
+
+    /// A buffer in pinned pages of this process.
+    pub fn host<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        self.buffer(len, Location::Host, true)
+    }
+
+    /// A buffer in the GPU's memory with the values of a slice.
+    pub fn buffer_from<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
+        let buffer = self.video(values.len())?;
+        buffer.copy_from(values)?;
+        Ok(buffer)
+    }
+
+    fn buffer<T: Element>(&self, len: usize, location: Location, visible: bool) -> Result<Buffer<T>, Error> {
+        let bytes =
+            (len as u64).checked_mul(T::BYTES as u64).ok_or(Error::AddressSpace { bytes: u64::MAX })?;
+        let mut request = Request::video(bytes);
+        match location {
+            Location::Video if visible => request = request.visible(),
+            Location::Video => {}
+            Location::System => request = Request::system(bytes),
+            Location::Host => request = Request::host(bytes),
+        }
+        Ok(Buffer::new(self, Allocation::new(self.gpu(), request)?, len))
+    }
+
+    /// A signal with a first value.
+    pub fn signal(&self, value: u64) -> Result<Signal, Error> {
+        self.0.pool.take(value)
+    }
+
+    /// Waits until a signal is at least `value`. A dead channel of this device ends the wait with its fault.
+    pub fn wait(&self, signal: &Signal, value: u64, deadline: Duration) -> Result<(), Error> {
+        signal.poll(value, deadline, || self.check())
+    }
+
+    /// An error if one of the channels has died.
+    pub fn check(&self) -> Result<(), Error> {
+        self.0.compute.check()?;
+        self.0.copy.check()
+    }
+
+    /// Waits for everything that went through the device's timeline: launches, uploads and downloads.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        let (signal, last) = {
+            let timeline = lock(&self.0.timeline);
+            (timeline.signal.clone(), timeline.last)
+        };
+        self.wait(&signal, last, self.deadline())
+    }
+
+    /// The timeline's signal and the value that the last submission releases.
+    pub fn timeline(&self) -> (Signal, u64) {
+        let timeline = lock(&self.0.timeline);
+        (timeline.signal.clone(), timeline.last)
+    }
+
+    /// Copies bytes between GPU addresses, in order with the timeline, without waiting.
+    pub fn copy(&self, destination: u64, source: u64, bytes: u64) -> Result<(), Error> {
+        let mut queue = crate::CopyQueue::new(self);
+        queue.copy(destination, source, bytes);
+        self.run(Engine::Copy, None, queue.commands)
+    }
+
+    pub(crate) fn launch(
+        &self,
+        kernel: &Kernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared: u32,
+        arguments: &[Argument],
+    ) -> Result<(), Error> {
+        let launch = kernel.prepare(grid, block, dynamic_shared, arguments)?;
+        launch.check(self.gpu().generation)?;
+        let commands = Commands { list: vec![Command::Launch(Box::new(launch))], signals: Vec::new() };
+        self.run(Engine::Compute, None, commands)
+    }
+
+    /// Submits commands behind everything on the timeline, and releases its next value.
+    fn run(&self, engine: Engine, setup: Option<Pushbuffer>, commands: Commands) -> Result<(), Error> {
+        let mut timeline = lock(&self.0.timeline);
+        let mut all = Commands::default();
+        all.wait(&timeline.signal, timeline.last);
+        all.list.extend(commands.list);
+        let next = timeline.last + 1;
+        match (engine, u32::try_from(next)) {
+            (Engine::Copy, Ok(value)) => {
+                all.list.push(Command::CopyRelease { address: timeline.signal.address(), value });
+            }
+            _ => all.release(&timeline.signal, next, false),
+        }
+        if let Some(setup) = setup {
+            self.channel(engine).submit(&setup.words, self.deadline())?;
+        }
+        self.submit(engine, &all)?;
+        timeline.last = next;
+        Ok(())
+    }
+
+    pub(crate) fn context(&self, arena: u64) -> Context {
+        Context {
+            generation: self.gpu().generation,
+            path: self.0.options.arguments,
+            fold_releases: self.0.options.fold_releases,
+            arena,
+            local_bytes: lock(&self.0.local).bytes_per_thread,
+        }
+    }
+
+    /// Encodes commands with argument memory from the device's ring and submits them.
+    pub(crate) fn submit(&self, engine: Engine, commands: &Commands) -> Result<(), Error> {
+        let bytes = arena_bytes(self.gpu().generation, &commands.list);
+        let mut arguments = lock(&self.0.arguments);
+        if bytes > arguments.memory.bytes() {
+            return Err(bounds("the argument memory", 0, bytes, arguments.memory.bytes()));
+        }
+        if arguments.next + bytes > arguments.memory.bytes() {
+            arguments.turns += 1;
+            let (signal, turns) = (arguments.signal.clone(), arguments.turns);
+            self.release_on(Engine::Compute, &signal, turns)?;
+            self.wait(&signal, turns, self.deadline())?;
+            arguments.next = 0;
+        }
+        let base = arguments.next;
+        let encoded = encode(&self.context(arguments.memory.address() + base), &commands.list)?;
+        for launch in &encoded.launches {
+            store_launch(&arguments.memory, base, launch)?;
+        }
+        arguments.next = base + bytes;
+        self.channel(engine).submit(&encoded.words, self.deadline())
+    }
+
+    /// A release behind everything on one channel.
+    fn release_on(&self, engine: Engine, signal: &Signal, value: u64) -> Result<(), Error> {
+        let mut commands = Commands::default();
+        commands.release(signal, value, false);
+        let encoded = encode(&self.context(0), &commands.list)?;
+        self.channel(engine).submit(&encoded.words, self.deadline())
+    }
+
+    /// Waits until one channel has finished everything, also what went past the timeline.
+    pub(crate) fn drain(&self, engine: Engine) -> Result<(), Error> {
+        let signal = self.signal(0)?;
+        self.release_on(engine, &signal, 1)?;
+        self.wait(&signal, 1, self.deadline())
+    }
+
+    /// Copies a slice to GPU memory through pinned pages and the copy queue, and waits for it.
+    pub(crate) fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        let staging = lock(&self.0.staging);
+        for (index, chunk) in bytes.chunks(STAGING as usize).enumerate() {
+            self.synchronize()?;
+            staging
+                .window()?
+                .write(0, chunk)
+                .ok_or_else(|| bounds("the staging buffer", 0, chunk.len() as u64, staging.bytes()))?;
+            self.copy(address + index as u64 * STAGING, staging.address(), chunk.len() as u64)?;
+        }
+        self.synchronize()
+    }
+
+    /// Copies GPU memory into a slice the same way.
+    pub(crate) fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let staging = lock(&self.0.staging);
+        for (index, chunk) in bytes.chunks_mut(STAGING as usize).enumerate() {
+            self.copy(staging.address(), address + index as u64 * STAGING, chunk.len() as u64)?;
+            self.synchronize()?;
+            let length = chunk.len() as u64;
+            staging
+                .window()?
+                .read(0, chunk)
+                .ok_or_else(|| bounds("the staging buffer", 0, length, staging.bytes()))?;
+        }
+        Ok(())
+    }
+
+    /// Grows local memory so that every thread of a full GPU has `bytes`. The old memory goes once nothing uses it.
+    pub(crate) fn reserve_local_memory(&self, bytes: u32) -> Result<(), Error> {
+        let bytes =
+            bytes.checked_next_multiple_of(LOCAL_UNIT).ok_or(Error::AddressSpace { bytes: bytes.into() })?;
+        let mut local = lock(&self.0.local);
+        if bytes <= local.bytes_per_thread {
+            return Ok(());
+        }
+        let geometry = self.gpu().geometry;
+        let per_warp = (u64::from(bytes) * 32).next_multiple_of(0x200);
+        let per_tpc = (per_warp * u64::from(geometry.warps_per_sm) * u64::from(geometry.sms_per_tpc))
+            .next_multiple_of(0x8000);
+        let tpcs = u64::from(geometry.gpcs) * u64::from(geometry.tpcs_per_gpc);
+        let total = (per_tpc * tpcs).next_multiple_of(0x2_0000);
+        let memory = Allocation::new(self.gpu(), Request::video(total).huge())?;
+        self.drain(Engine::Compute)?;
+        let mut push = Pushbuffer::default();
+        push.methods(COMPUTE, &compute::SET_SHADER_LOCAL_MEMORY_A, &upper_lower(memory.address()))?;
+        let [upper, lower] = upper_lower(per_tpc);
+        push.methods(
+            COMPUTE,
+            &compute::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+            &[upper, lower, MAX_SM_COUNT],
+        )?;
+        self.channel(Engine::Compute).submit(&push.words, self.deadline())?;
+        // Before the old memory goes, the methods above must have been taken.
+        let signal = self.signal(0)?;
+        let mut commands = Commands::default();
+        commands.release(&signal, 1, false);
+        let context = Context {
+            local_bytes: bytes,
+            arena: 0,
+            generation: self.gpu().generation,
+            path: self.0.options.arguments,
+            fold_releases: false,
+        };
+        self.channel(Engine::Compute).submit(&encode(&context, &commands.list)?.words, self.deadline())?;
+        self.wait(&signal, 1, self.deadline())?;
+        *local = LocalMemory { bytes_per_thread: bytes, memory: Some(memory) };
+        Ok(())
+    }
+
+    /// Bytes of local memory that each thread has now.
+    pub fn local_memory_per_thread(&self) -> u32 {
+        let local = lock(&self.0.local);
+        local.memory.as_ref().map_or(0, |_| local.bytes_per_thread)
+    }
+}

@@ -1,0 +1,240 @@
+//! What can go wrong, each with the thing it happened to.
+
+use std::time::Duration;
+
+use nv_abi::{Errno, FieldError, Node, record::RecordError, rm::Status};
+
+use crate::{channel::Engine, program::CubinError};
+
+/// Every failure of this crate.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A node could not be opened.
+    #[error("cannot open {node}: {errno}")]
+    Open {
+        /// The node.
+        node: Node,
+        /// Why.
+        errno: Errno,
+    },
+    /// A system call on a device node failed.
+    #[error("{call}: {errno}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// Why.
+        errno: Errno,
+    },
+    /// The resource manager refused a call.
+    #[error("{call}: {status}")]
+    Rm {
+        /// The call, with its class or command.
+        call: String,
+        /// Its status.
+        status: Status,
+    },
+    /// UVM refused a call.
+    #[error("{call}: {status}")]
+    Uvm {
+        /// The call.
+        call: &'static str,
+        /// Its status.
+        status: Status,
+    },
+    /// A value does not fit its field.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// A struct is too short.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A cubin was refused.
+    #[error(transparent)]
+    Cubin(#[from] CubinError),
+    /// No such GPU.
+    #[error("no GPU {index}: the system has {count}")]
+    NoDevice {
+        /// The index asked for.
+        index: usize,
+        /// GPUs present.
+        count: usize,
+    },
+    /// The kernel module's version is older than branch 535 or not a version.
+    #[error("driver version {version:?} is not supported")]
+    Version {
+        /// What the module says.
+        version: String,
+    },
+    /// The GPU lists none of the classes this driver can use.
+    #[error("the GPU has no {what} class that this driver knows")]
+    NoClass {
+        /// Which kind.
+        what: &'static str,
+    },
+    /// The GPU address range is used up.
+    #[error("no GPU address range of {bytes:#x} bytes is free")]
+    AddressSpace {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// An access outside a buffer or a mapping.
+    #[error("bytes {offset:#x}..{offset:#x}+{bytes:#x} lie outside the {size:#x} bytes of {what}")]
+    Bounds {
+        /// The memory.
+        what: &'static str,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Its size.
+        size: u64,
+    },
+    /// The memory has no CPU mapping.
+    #[error("{0} is not visible to the CPU")]
+    NotVisible(&'static str),
+    /// The two GPUs cannot reach each other's memory.
+    #[error("no peer access between the two GPUs")]
+    NoPeerAccess,
+    /// The module has no such kernel.
+    #[error("no kernel {name:?} in the module; it has {present:?}")]
+    NoKernel {
+        /// The name asked for.
+        name: String,
+        /// What it has.
+        present: Vec<String>,
+    },
+    /// The cubin is for another SM.
+    #[error("the cubin is for sm_{cubin}, the GPU is sm_{device}")]
+    Architecture {
+        /// SM number of the cubin.
+        cubin: u32,
+        /// SM number of the GPU.
+        device: u32,
+    },
+    /// A wrong number of arguments.
+    #[error("kernel {kernel} takes {expected} arguments, {given} were given")]
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// Parameters it has.
+        expected: usize,
+        /// Arguments given.
+        given: usize,
+    },
+    /// An argument of the wrong size.
+    #[error("kernel {kernel}: argument {index} is {expected} bytes, {given} were given")]
+    ArgumentSize {
+        /// The kernel.
+        kernel: String,
+        /// Which, from 0.
+        index: usize,
+        /// Bytes of the parameter.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// A launch that the hardware cannot run.
+    #[error("kernel {kernel}: {reason}")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// Why.
+        reason: LaunchError,
+    },
+    /// A channel has died.
+    #[error(transparent)]
+    ChannelFault(#[from] Box<ChannelFault>),
+    /// A semaphore did not reach its value in time.
+    #[error("timed out after {after:?} waiting for {wanted}, the value is {value}")]
+    Timeout {
+        /// The deadline.
+        after: Duration,
+        /// What was waited for.
+        wanted: u64,
+        /// What is there.
+        value: u64,
+    },
+    /// The GPU has not consumed enough of a ring in time for the next submission.
+    #[error("{ring} overrun: {needed} more needed, the GPU has not consumed enough after {after:?}")]
+    RingOverrun {
+        /// Which ring.
+        ring: &'static str,
+        /// Entries or bytes.
+        needed: u64,
+        /// The deadline.
+        after: Duration,
+    },
+    /// A queue cannot be encoded or patched so.
+    #[error("{0}")]
+    Queue(String),
+}
+
+/// Why a launch was refused before it reached the GPU.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// A dimension is zero or above its limit.
+    #[error("{what} {value:?} is outside 1..={limit:?}")]
+    Dimension {
+        /// Grid or block.
+        what: &'static str,
+        /// What was asked.
+        value: [u32; 3],
+        /// The largest.
+        limit: [u32; 3],
+    },
+    /// Too many threads in a block.
+    #[error("{threads} threads in a block, at most {limit} fit ({registers} registers each)")]
+    Threads {
+        /// What was asked.
+        threads: u64,
+        /// What fits.
+        limit: u32,
+        /// Registers per thread.
+        registers: u32,
+    },
+    /// The kernel was compiled for another block.
+    #[error("compiled for blocks of {compiled:?}, asked for {block:?}")]
+    CompiledBlock {
+        /// From the cubin.
+        compiled: [u32; 3],
+        /// What was asked.
+        block: [u32; 3],
+    },
+    /// Too much shared memory.
+    #[error("{bytes} bytes of shared memory, at most {limit} fit")]
+    SharedMemory {
+        /// What was asked.
+        bytes: u64,
+        /// What fits.
+        limit: u32,
+    },
+}
+
+/// The end of a channel, as its error notifier tells it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{engine} channel died: Xid {xid}{}", mmu.as_ref().map_or(String::new(), |mmu| format!(", {mmu}")))]
+pub struct ChannelFault {
+    /// Which of the device's channels.
+    pub engine: Engine,
+    /// The Xid number.
+    pub xid: u32,
+    /// The notifier's engine type.
+    pub engine_type: u16,
+    /// Nanoseconds since the epoch.
+    pub timestamp: u64,
+    /// Where it was an MMU fault: what GET_MMU_FAULT_INFO says.
+    pub mmu: Option<MmuFaultInfo>,
+}
+
+/// NV906F_CTRL_GET_MMU_FAULT_INFO's answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MMU fault {name} at {address:#x}")]
+pub struct MmuFaultInfo {
+    /// The GPU virtual address.
+    pub address: u64,
+    /// The fault type's number.
+    pub fault_type: u32,
+    /// The fault type's name.
+    pub name: String,
+}

@@ -1,0 +1,146 @@
+//! Typed buffers.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use super::{Allocation, Location, bounds};
+use crate::{Device, Error};
+
+mod sealed {
+    pub trait Sealed: Sized {
+        fn encode(values: &[Self]) -> Vec<u8>;
+        fn decode(bytes: &[u8]) -> Vec<Self>;
+    }
+}
+
+/// A plain number that the GPU sees as the CPU does: little-endian integers and floats.
+pub trait Element: sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + 'static {
+    /// Bytes of one element.
+    const BYTES: usize;
+
+    /// The element's bytes, as a kernel argument takes them.
+    fn bytes(self) -> Vec<u8> {
+        sealed::Sealed::encode(&[self])
+    }
+}
+
+macro_rules! elements {
+    ($($type:ty),*) => {$(
+        impl sealed::Sealed for $type {
+            fn encode(values: &[Self]) -> Vec<u8> {
+                values.iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+
+            fn decode(bytes: &[u8]) -> Vec<Self> {
+                bytes
+                    .chunks_exact(size_of::<Self>())
+                    .map(|chunk| {
+                        let mut value = [0; size_of::<Self>()];
+                        value.copy_from_slice(chunk);
+                        Self::from_le_bytes(value)
+                    })
+                    .collect()
+            }
+        }
+
+        impl Element for $type {
+            const BYTES: usize = size_of::<Self>();
+        }
+    )*};
+}
+
+elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+/// GPU memory that holds `len` elements.
+#[derive(Clone, Debug)]
+pub struct Buffer<T: Element> {
+    device: Device,
+    allocation: Arc<Allocation>,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Buffer<T> {
+    pub(crate) fn new(device: &Device, allocation: Allocation, len: usize) -> Self {
+        Self { device: device.clone(), allocation: Arc::new(allocation), len, element: PhantomData }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> u64 {
+        (self.len * T::BYTES) as u64
+    }
+
+    /// The GPU virtual address, also the CPU's where it is visible.
+    pub fn address(&self) -> u64 {
+        self.allocation.address()
+    }
+
+    /// Where its pages are.
+    pub fn location(&self) -> Location {
+        self.allocation.location()
+    }
+
+    /// Whether the CPU has it mapped.
+    pub fn is_visible(&self) -> bool {
+        self.allocation.is_visible()
+    }
+
+    /// Copies a slice into the buffer, from its first element on: through the CPU's mapping, or else the copy queue.
+    /// Work submitted before is finished first.
+    pub fn copy_from(&self, values: &[T]) -> Result<(), Error> {
+        let bytes = T::encode(values);
+        if bytes.len() as u64 > self.bytes() {
+            return Err(bounds("the buffer", 0, bytes.len() as u64, self.bytes()));
+        }
+        if self.allocation.is_visible() {
+            self.device.synchronize()?;
+            self.allocation
+                .window()?
+                .write(0, &bytes)
+                .ok_or_else(|| bounds("the buffer", 0, bytes.len() as u64, self.bytes()))
+        } else {
+            self.device.upload(self.address(), &bytes)
+        }
+    }
+
+    /// Copies the buffer's first elements out. Work submitted before is finished first.
+    pub fn copy_to(&self, values: &mut [T]) -> Result<(), Error> {
+        let length = values.len() * T::BYTES;
+        if length as u64 > self.bytes() {
+            return Err(bounds("the buffer", 0, length as u64, self.bytes()));
+        }
+        let mut bytes = vec![0; length];
+        if self.allocation.is_visible() {
+            self.device.synchronize()?;
+            self.allocation
+                .window()?
+                .read(0, &mut bytes)
+                .ok_or_else(|| bounds("the buffer", 0, length as u64, self.bytes()))?;
+        } else {
+            self.device.download(self.address(), &mut bytes)?;
+        }
+        values.copy_from_slice(&T::decode(&bytes));
+        Ok(())
+    }
+
+    /// All elements.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = vec![T::default(); self.len];
+        self.copy_to(&mut values)?;
+        Ok(values)
+    }
+
+    /// Makes the buffer reachable, at the same address, for another device of the same system.
+    pub fn share_with(&self, device: &Device) -> Result<(), Error> {
+        self.allocation.map(device.gpu())
+    }
+}

@@ -1,0 +1,157 @@
+//! Modules on a device, and kernels with checked arguments.
+
+use std::sync::Arc;
+
+use super::{Cubin, KernelInfo};
+use crate::{
+    Buffer, Device, Element, Error,
+    memory::{Allocation, Request},
+    qmd::{LOCAL_RESERVED, Launch},
+};
+
+/// A cubin in GPU memory. Clones are the same module.
+#[derive(Clone, Debug)]
+pub struct Module(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    device: Device,
+    cubin: Cubin,
+    memory: Allocation,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // Code must not go while it runs; a dead channel runs nothing.
+        let _ = self.device.synchronize();
+    }
+}
+
+impl Module {
+    /// Parses a cubin, links it to an address and uploads it.
+    pub fn load(device: &Device, bytes: &[u8]) -> Result<Self, Error> {
+        let cubin = Cubin::parse(bytes)?;
+        let sm = device.sm();
+        // Code runs on the SM it was compiled for and on later minor versions of the same major one.
+        if cubin.sm() / 10 != sm / 10 || cubin.sm() > sm {
+            return Err(Error::Architecture { cubin: cubin.sm(), device: sm });
+        }
+        let memory = Allocation::new(device.gpu(), Request::video(cubin.image_bytes()))?;
+        device.upload(memory.address(), &cubin.link(memory.address())?)?;
+        let stack = cubin.kernels().iter().map(|kernel| kernel.stack_bytes).max().unwrap_or(0);
+        device.reserve_local_memory(stack.saturating_add(LOCAL_RESERVED))?;
+        Ok(Self(Arc::new(Loaded { device: device.clone(), cubin, memory })))
+    }
+
+    /// What was loaded.
+    pub fn cubin(&self) -> &Cubin {
+        &self.0.cubin
+    }
+
+    /// The GPU address of the device image.
+    pub fn address(&self) -> u64 {
+        self.0.memory.address()
+    }
+
+    /// A kernel by its name.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let kernels = self.0.cubin.kernels();
+        match kernels.iter().position(|kernel| kernel.name == name) {
+            Some(index) => Ok(Kernel { module: self.clone(), index }),
+            None => Err(Error::NoKernel {
+                name: name.to_owned(),
+                present: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
+            }),
+        }
+    }
+}
+
+/// A kernel of a loaded module.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    module: Module,
+    index: usize,
+}
+
+impl Kernel {
+    /// What the cubin says about it.
+    pub fn info(&self) -> &KernelInfo {
+        &self.module.0.cubin.kernels()[self.index]
+    }
+
+    /// Launches the kernel after everything submitted before, without waiting for it.
+    pub fn launch(&self, grid: [u32; 3], block: [u32; 3], arguments: &[Argument]) -> Result<(), Error> {
+        self.launch_with_shared(grid, block, 0, arguments)
+    }
+
+    /// Launches the kernel with so many bytes of dynamic shared memory.
+    pub fn launch_with_shared(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared: u32,
+        arguments: &[Argument],
+    ) -> Result<(), Error> {
+        self.module.0.device.launch(self, grid, block, dynamic_shared, arguments)
+    }
+
+    pub(crate) fn prepare(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared: u32,
+        arguments: &[Argument],
+    ) -> Result<Launch, Error> {
+        let info = self.info().clone();
+        let parameters = pack(&info, arguments)?;
+        Ok(Launch { base: self.module.address(), info, grid, block, dynamic_shared, parameters })
+    }
+}
+
+/// The parameter bytes, with number and sizes checked.
+pub(crate) fn pack(info: &KernelInfo, arguments: &[Argument]) -> Result<Vec<u8>, Error> {
+    if arguments.len() != info.parameters.len() {
+        return Err(Error::ArgumentCount {
+            kernel: info.name.clone(),
+            expected: info.parameters.len(),
+            given: arguments.len(),
+        });
+    }
+    let mut bytes = vec![0; info.parameter_bytes as usize];
+    for (index, (parameter, Argument(value))) in info.parameters.iter().zip(arguments).enumerate() {
+        if value.len() != usize::from(parameter.size) {
+            return Err(Error::ArgumentSize {
+                kernel: info.name.clone(),
+                index,
+                expected: parameter.size.into(),
+                given: value.len(),
+            });
+        }
+        // The loader checked that every parameter lies inside.
+        bytes[usize::from(parameter.offset)..][..value.len()].copy_from_slice(value);
+    }
+    Ok(bytes)
+}
+
+/// One kernel argument: a number, a buffer's address, or the bytes of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument(Vec<u8>);
+
+impl Argument {
+    /// A struct passed by value.
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl<T: Element> From<T> for Argument {
+    fn from(value: T) -> Self {
+        Self(value.bytes())
+    }
+}
+
+impl<T: Element> From<&Buffer<T>> for Argument {
+    fn from(buffer: &Buffer<T>) -> Self {
+        Self::from(buffer.address())
+    }
+}

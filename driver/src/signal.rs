@@ -1,0 +1,137 @@
+//! Signals: a 64-bit value and a timestamp in pinned host memory that every device of a system can reach.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Error,
+    gpu::Gpu,
+    memory::{Allocation, Request},
+    system::lock,
+};
+
+/// Value at 0, timestamp in nanoseconds at 8.
+const SLOT: u64 = 16;
+const PAGE: u64 = 4 << 10;
+
+/// Pages of slots, mapped for every GPU of the system.
+#[derive(Debug)]
+pub(crate) struct SignalPool {
+    gpu: Arc<Gpu>,
+    state: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    pages: Vec<Arc<Allocation>>,
+    free: Vec<(usize, u64)>,
+}
+
+impl SignalPool {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Arc<Self> {
+        let pool = Arc::new(Self { gpu: Arc::clone(gpu), state: Mutex::default() });
+        gpu.system.register_pool(&pool);
+        pool
+    }
+
+    /// Maps the pages for a GPU that came later.
+    pub(crate) fn map(&self, gpu: &Arc<Gpu>) -> Result<(), Error> {
+        lock(&self.state).pages.iter().try_for_each(|page| page.map(gpu))
+    }
+
+    pub(crate) fn take(self: &Arc<Self>, value: u64) -> Result<Signal, Error> {
+        let mut state = lock(&self.state);
+        if state.free.is_empty() {
+            let page = Arc::new(Allocation::new(&self.gpu, Request::host(PAGE))?);
+            for gpu in self.gpu.system.gpus() {
+                page.map(&gpu)?;
+            }
+            let index = state.pages.len();
+            state.pages.push(page);
+            state.free.extend((0..PAGE / SLOT).rev().map(|slot| (index, slot * SLOT)));
+        }
+        let (page, offset) = state.free.pop().ok_or(Error::AddressSpace { bytes: SLOT })?;
+        let slot = Slot { pool: Arc::clone(self), page: Arc::clone(&state.pages[page]), index: page, offset };
+        let signal = Signal(Arc::new(slot));
+        drop(state);
+        signal.set(value)?;
+        Ok(signal)
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    pool: Arc<SignalPool>,
+    page: Arc<Allocation>,
+    index: usize,
+    offset: u64,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        lock(&self.pool.state).free.push((self.index, self.offset));
+    }
+}
+
+/// A word that queues release and acquire, and that the CPU reads, sets and waits for. Clones are the same signal.
+#[derive(Clone, Debug)]
+pub struct Signal(Arc<Slot>);
+
+impl Signal {
+    /// The GPU virtual address of the value.
+    pub fn address(&self) -> u64 {
+        self.0.page.address() + self.0.offset
+    }
+
+    fn outside(&self) -> Error {
+        crate::memory::bounds("the signal page", self.0.offset, SLOT, self.0.page.bytes())
+    }
+
+    /// The value now.
+    pub fn value(&self) -> Result<u64, Error> {
+        self.0.page.window()?.load64(self.0.offset).ok_or_else(|| self.outside())
+    }
+
+    /// Sets the value from the CPU: a plain store, which also wakes acquires that wait for it.
+    pub fn set(&self, value: u64) -> Result<(), Error> {
+        self.0.page.window()?.store64(self.0.offset, value).ok_or_else(|| self.outside())
+    }
+
+    /// The time of the last release with a timestamp, in nanoseconds of the GPU's clock.
+    pub fn timestamp(&self) -> Result<u64, Error> {
+        self.0.page.window()?.load64(self.0.offset + 8).ok_or_else(|| self.outside())
+    }
+
+    /// Polls until the value is at least `value`; `check` runs now and then and may end the wait.
+    pub(crate) fn poll(
+        &self,
+        value: u64,
+        deadline: Duration,
+        mut check: impl FnMut() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        let mut spins = 0u32;
+        loop {
+            let now = self.value()?;
+            if now >= value {
+                return Ok(());
+            }
+            spins = spins.saturating_add(1);
+            if spins < 200 {
+                std::hint::spin_loop();
+                continue;
+            }
+            check()?;
+            if start.elapsed() > deadline {
+                return Err(Error::Timeout { after: deadline, wanted: value, value: now });
+            }
+            if spins < 400 {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    }
+}

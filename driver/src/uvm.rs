@@ -1,0 +1,185 @@
+//! Calls of the UVM node: GPU address spaces and the ranges mapped into them.
+
+use nv_abi::{
+    Fd, Record, Struct, StructField,
+    rm::Status,
+    uvm::{
+        self, UVM_CREATE_EXTERNAL_RANGE_PARAMS, UVM_ENABLE_PEER_ACCESS_PARAMS, UVM_FREE_PARAMS,
+        UVM_INITIALIZE_PARAMS, UVM_MAP_EXTERNAL_ALLOCATION_PARAMS, UVM_MM_INITIALIZE_PARAMS,
+        UVM_REGISTER_CHANNEL_PARAMS, UVM_REGISTER_GPU_PARAMS, UVM_REGISTER_GPU_VASPACE_PARAMS,
+        UVM_UNREGISTER_CHANNEL_PARAMS, UVM_UNREGISTER_GPU_PARAMS, UVM_UNREGISTER_GPU_VASPACE_PARAMS,
+    },
+};
+
+use crate::{Error, rm::signed, system::System};
+
+/// A GPU's UUID, as UVM names GPUs.
+pub(crate) type Uuid = [u8; 16];
+
+/// `gpuMappingType` that the seed and today's backend pass: read, write and atomics.
+const MAPPING_TYPE_READ_WRITE_ATOMIC: u64 = 1;
+
+fn set_uuid(record: &mut Record, field: &StructField, uuid: &Uuid) -> Result<(), Error> {
+    for (index, byte) in uuid.iter().enumerate() {
+        record.set_at(field, index as u32, u64::from(*byte))?;
+    }
+    Ok(())
+}
+
+impl System {
+    /// Issues a call and returns its status. The kernel copies its own struct's size, so the buffer is the newest.
+    fn uvm_status(
+        &self,
+        fd: Fd,
+        call: &'static str,
+        request: u32,
+        record: &Record,
+        status: &StructField,
+    ) -> Result<Status, Error> {
+        let mut bytes = vec![0; record.of().max_size()];
+        bytes[..record.bytes().len()].copy_from_slice(record.bytes());
+        self.backend.ioctl(fd, request, &mut bytes).map_err(|errno| Error::System { call, errno })?;
+        Ok(Status::from(Record::from_bytes(record.of(), self.branch, &bytes)?.get(status)?))
+    }
+
+    fn uvm_call(
+        &self,
+        call: &'static str,
+        request: u32,
+        record: &Record,
+        status: &StructField,
+    ) -> Result<(), Error> {
+        match self.uvm_status(self.uvm, call, request, record, status)? {
+            Status::NV_OK => Ok(()),
+            status => Err(Error::Uvm { call, status }),
+        }
+    }
+
+    fn with_uuid(&self, of: &'static Struct, field: &StructField, uuid: &Uuid) -> Result<Record, Error> {
+        let mut record = self.record(of);
+        set_uuid(&mut record, field, uuid)?;
+        Ok(record)
+    }
+
+    pub(crate) fn uvm_initialize(&self) -> Result<(), Error> {
+        use UVM_INITIALIZE_PARAMS as p;
+        self.uvm_call("UVM_INITIALIZE", uvm::UVM_INITIALIZE, &self.record(&p::STRUCT), &p::rmStatus)
+    }
+
+    /// On a second descriptor. Where the module needs no memory-map reference it says WARN_NOTHING_TO_DO.
+    pub(crate) fn uvm_mm_initialize(&self, second: Fd) -> Result<(), Error> {
+        use UVM_MM_INITIALIZE_PARAMS as p;
+        let mut record = self.record(&p::STRUCT);
+        record.set(&p::uvmFd, signed(self.uvm.0))?;
+        match self.uvm_status(second, "UVM_MM_INITIALIZE", uvm::UVM_MM_INITIALIZE, &record, &p::rmStatus)? {
+            Status::NV_OK | Status::WARN_NOTHING_TO_DO => Ok(()),
+            status => Err(Error::Uvm { call: "UVM_MM_INITIALIZE", status }),
+        }
+    }
+
+    pub(crate) fn uvm_register_gpu(&self, uuid: &Uuid) -> Result<(), Error> {
+        use UVM_REGISTER_GPU_PARAMS as p;
+        let mut record = self.with_uuid(&p::STRUCT, &p::gpu_uuid_uuid, uuid)?;
+        record.set(&p::rmCtrlFd, signed(-1))?;
+        self.uvm_call("UVM_REGISTER_GPU", uvm::UVM_REGISTER_GPU, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_unregister_gpu(&self, uuid: &Uuid) -> Result<(), Error> {
+        use UVM_UNREGISTER_GPU_PARAMS as p;
+        let record = self.with_uuid(&p::STRUCT, &p::gpu_uuid_uuid, uuid)?;
+        self.uvm_call("UVM_UNREGISTER_GPU", uvm::UVM_UNREGISTER_GPU, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_register_vaspace(&self, uuid: &Uuid, vaspace: u32) -> Result<(), Error> {
+        use UVM_REGISTER_GPU_VASPACE_PARAMS as p;
+        let mut record = self.with_uuid(&p::STRUCT, &p::gpuUuid_uuid, uuid)?;
+        record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
+        record.set(&p::hClient, self.root.into())?;
+        record.set(&p::hVaSpace, vaspace.into())?;
+        self.uvm_call("UVM_REGISTER_GPU_VASPACE", uvm::UVM_REGISTER_GPU_VASPACE, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_unregister_vaspace(&self, uuid: &Uuid) -> Result<(), Error> {
+        use UVM_UNREGISTER_GPU_VASPACE_PARAMS as p;
+        let record = self.with_uuid(&p::STRUCT, &p::gpuUuid_uuid, uuid)?;
+        self.uvm_call("UVM_UNREGISTER_GPU_VASPACE", uvm::UVM_UNREGISTER_GPU_VASPACE, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_enable_peer_access(&self, a: &Uuid, b: &Uuid) -> Result<(), Error> {
+        use UVM_ENABLE_PEER_ACCESS_PARAMS as p;
+        let mut record = self.with_uuid(&p::STRUCT, &p::gpuUuidA_uuid, a)?;
+        set_uuid(&mut record, &p::gpuUuidB_uuid, b)?;
+        self.uvm_call("UVM_ENABLE_PEER_ACCESS", uvm::UVM_ENABLE_PEER_ACCESS, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_register_channel(
+        &self,
+        uuid: &Uuid,
+        channel: u32,
+        base: u64,
+        length: u64,
+    ) -> Result<(), Error> {
+        use UVM_REGISTER_CHANNEL_PARAMS as p;
+        let mut record = self.with_uuid(&p::STRUCT, &p::gpuUuid_uuid, uuid)?;
+        record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
+        record.set(&p::hClient, self.root.into())?;
+        record.set(&p::hChannel, channel.into())?;
+        record.set(&p::base, base)?;
+        record.set(&p::length, length)?;
+        self.uvm_call("UVM_REGISTER_CHANNEL", uvm::UVM_REGISTER_CHANNEL, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_unregister_channel(&self, uuid: &Uuid, channel: u32) -> Result<(), Error> {
+        use UVM_UNREGISTER_CHANNEL_PARAMS as p;
+        let mut record = self.record(&p::STRUCT);
+        if p::gpuUuid_uuid.offset(self.branch).is_some() {
+            set_uuid(&mut record, &p::gpuUuid_uuid, uuid)?;
+        }
+        record.set(&p::hClient, self.root.into())?;
+        record.set(&p::hChannel, channel.into())?;
+        self.uvm_call("UVM_UNREGISTER_CHANNEL", uvm::UVM_UNREGISTER_CHANNEL, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_create_external_range(&self, base: u64, length: u64) -> Result<(), Error> {
+        use UVM_CREATE_EXTERNAL_RANGE_PARAMS as p;
+        let mut record = self.record(&p::STRUCT);
+        record.set(&p::base, base)?;
+        record.set(&p::length, length)?;
+        self.uvm_call("UVM_CREATE_EXTERNAL_RANGE", uvm::UVM_CREATE_EXTERNAL_RANGE, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_map_external(
+        &self,
+        uuid: &Uuid,
+        memory: u32,
+        base: u64,
+        length: u64,
+    ) -> Result<(), Error> {
+        use UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as p;
+        let mut record = self.record(&p::STRUCT);
+        let half = |range: std::ops::Range<usize>| {
+            uuid[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+        };
+        record.set(&p::base, base)?;
+        record.set(&p::length, length)?;
+        record.set(&p::perGpuAttributes_gpuUuidLow, half(0..8))?;
+        record.set(&p::perGpuAttributes_gpuUuidHigh, half(8..16))?;
+        record.set(&p::perGpuAttributes_gpuMappingType, MAPPING_TYPE_READ_WRITE_ATOMIC)?;
+        record.set(&p::gpuAttributesCount, 1)?;
+        record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
+        record.set(&p::hClient, self.root.into())?;
+        record.set(&p::hMemory, memory.into())?;
+        self.uvm_call("UVM_MAP_EXTERNAL_ALLOCATION", uvm::UVM_MAP_EXTERNAL_ALLOCATION, &record, &p::rmStatus)
+    }
+
+    pub(crate) fn uvm_free(&self, base: u64, length: u64) -> Result<(), Error> {
+        use UVM_FREE_PARAMS as p;
+        let mut record = self.record(&p::STRUCT);
+        record.set(&p::base, base)?;
+        // Gone from branch 590 on.
+        if p::length.offset(self.branch).is_some() {
+            record.set(&p::length, length)?;
+        }
+        self.uvm_call("UVM_FREE", uvm::UVM_FREE, &record, &p::rmStatus)
+    }
+}
