@@ -1,1 +1,3 @@
-//! Skeleton.
+//! One binary of end-to-end tests.
+
+mod cubins;
