@@ -72,11 +72,7 @@ impl Profile {
                 class::TURING_CHANNEL_GPFIFO_A,
                 class::AMPERE_CHANNEL_GPFIFO_A,
             ],
-            usermode_classes: &[
-                class::VOLTA_USERMODE_A,
-                class::TURING_USERMODE_A,
-                class::AMPERE_USERMODE_A,
-            ],
+            usermode_classes: &[class::VOLTA_USERMODE_A, class::TURING_USERMODE_A, class::AMPERE_USERMODE_A],
         }
     }
 
