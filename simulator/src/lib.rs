@@ -6,6 +6,7 @@
 //! - [`profile`]: what a simulated GPU is;
 //! - [`host`]: channels, rings, pushbuffers, semaphores; [`engine`]: copy and compute; [`fault`]: what ends a channel;
 //! - [`memory`]: memory objects and GPU address spaces.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod engine;
 pub mod fault;

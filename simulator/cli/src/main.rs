@@ -1,4 +1,5 @@
 //! The command-line tool: what this machine has, and the text of what drivers and GPUs say to each other.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![forbid(unsafe_code)]
 
 mod doctor;

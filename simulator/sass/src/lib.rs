@@ -1,2 +1,3 @@
 //! Skeleton.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 pub mod lane;

@@ -73,7 +73,7 @@ mod tests {
                 // SAFETY: `source` is private and long enough.
                 unsafe { load(source[offset..].as_ptr(), &mut out) };
                 assert_eq!(out, source[offset..offset + length]);
-                let mut target = vec![0xff; 64];
+                let mut target = [0xff; 64];
                 // SAFETY: `target` is private and long enough.
                 unsafe { store(target[offset..].as_mut_ptr(), &out) };
                 assert_eq!(target[offset..offset + length], out);
