@@ -8,6 +8,8 @@ mod copy;
 mod executor;
 mod inline_to_memory;
 mod launch;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::Arc;
 

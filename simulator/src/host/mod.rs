@@ -10,7 +10,7 @@ mod pushbuffer;
 mod scheduler;
 pub(crate) mod semaphore;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{fmt, sync::Arc};
 

@@ -1,0 +1,503 @@
+//! Engines on hand-made pushbuffers, through a whole channel. Numbers are written out.
+
+use std::sync::atomic::Ordering;
+
+use crate::{
+    fault::{Fault, LaunchError},
+    host::{
+        ChannelState,
+        tests::{BASE, Channel, DATA, Rig, inc, semaphore},
+    },
+    profile::Profile,
+};
+
+const COPY: [u32; 2] = [inc_const(4, 0, 1), 0xc7b5];
+const COMPUTE: [u32; 2] = [inc_const(1, 0, 1), 0xc9c0];
+
+const fn inc_const(subchannel: u32, address: u32, count: u32) -> u32 {
+    0x2000_0000 | count << 16 | subchannel << 13 | address >> 2
+}
+
+fn halves(offset: u64) -> [u32; 2] {
+    let address = BASE + offset;
+    [(address >> 32) as u32, address as u32]
+}
+
+/// A copy with everything that a transfer takes.
+struct Transfer {
+    source: u64,
+    target: u64,
+    pitch: [u32; 2],
+    length: u32,
+    lines: u32,
+    launch: u32,
+}
+
+impl Transfer {
+    fn words(&self) -> Vec<u32> {
+        let mut words = COPY.to_vec();
+        words.push(inc(4, 0x400, 8));
+        words.extend(halves(self.source));
+        words.extend(halves(self.target));
+        words.extend(self.pitch);
+        words.extend([self.length, self.lines, inc(4, 0x300, 1), self.launch]);
+        words
+    }
+}
+
+fn fill(channel: &Channel, offset: u64, bytes: impl IntoIterator<Item = u8>) {
+    let bytes: Vec<u8> = bytes.into_iter().collect();
+    channel.memory.write(offset, &bytes).expect("inside");
+}
+
+fn bytes(channel: &Channel, offset: u64, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    channel.memory.read(offset, &mut bytes).expect("inside");
+    bytes
+}
+
+#[test]
+fn a_copy_moves_exactly_its_bytes() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    fill(&channel, DATA, 1..=200);
+    // Without MULTI_LINE the line count and the pitches are ignored.
+    let transfer = Transfer {
+        source: DATA + 3,
+        target: DATA + 0x1001,
+        pitch: [9, 9],
+        length: 101,
+        lines: 7,
+        launch: 0x182,
+    };
+    rig.run(&mut channel, &transfer.words());
+    assert_eq!(bytes(&channel, DATA + 0x1001, 101), (4..105).collect::<Vec<u8>>());
+    assert_eq!(bytes(&channel, DATA + 0x1000, 1), [0]);
+    assert_eq!(bytes(&channel, DATA + 0x1001 + 101, 1), [0]);
+    assert_eq!(rig.host.counters().bytes_copied, 101);
+}
+
+#[test]
+fn a_copy_of_several_lines_follows_signed_pitches() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    fill(&channel, DATA, 0..64);
+    let transfer = Transfer {
+        source: DATA,
+        target: DATA + 0x1020,
+        pitch: [16, (-8i32) as u32],
+        length: 4,
+        lines: 3,
+        launch: 0x382,
+    };
+    rig.run(&mut channel, &transfer.words());
+    assert_eq!(bytes(&channel, DATA + 0x1020, 4), [0, 1, 2, 3]);
+    assert_eq!(bytes(&channel, DATA + 0x1018, 4), [16, 17, 18, 19]);
+    assert_eq!(bytes(&channel, DATA + 0x1010, 4), [32, 33, 34, 35]);
+}
+
+#[test]
+fn remapped_constants_fill_memory_and_need_no_source() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    // Elements of one four-byte component, from CONST_A; the source address is not mapped.
+    let mut words = COPY.to_vec();
+    words.extend([inc(4, 0x700, 3), 0x1234_5678, 0, 4 | 3 << 16]);
+    let transfer =
+        Transfer { source: 1 << 36, target: DATA + 4, pitch: [0; 2], length: 5, lines: 1, launch: 0x582 };
+    words.extend(transfer.words());
+    rig.run(&mut channel, &words);
+    let expected = [0u32, 0x1234_5678, 0x1234_5678, 0x1234_5678, 0x1234_5678, 0x1234_5678, 0];
+    let found: Vec<u32> = (0..7).map(|index| channel.word(DATA + 4 * index)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn remapped_components_are_swizzled_and_may_keep_the_target() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    fill(&channel, DATA, [1, 2, 3, 4]);
+    fill(&channel, DATA + 0x100, [0xaa; 8]);
+    // One-byte components, two in the source, four in the target: Y, NO_WRITE, X, CONST_B.
+    let components = 1 | 6 << 4 | 5 << 12 | 1 << 20 | 3 << 24;
+    let mut words = COPY.to_vec();
+    words.extend([inc(4, 0x700, 3), 0, 0xee, components]);
+    let transfer =
+        Transfer { source: DATA, target: DATA + 0x100, pitch: [0; 2], length: 2, lines: 1, launch: 0x582 };
+    words.extend(transfer.words());
+    rig.run(&mut channel, &words);
+    assert_eq!(bytes(&channel, DATA + 0x100, 8), [2, 0xaa, 1, 0xee, 4, 0xaa, 3, 0xee]);
+}
+
+#[test]
+fn a_component_that_the_source_lacks_is_a_bad_value() {
+    let rig = Rig::new(Profile::ad102());
+    let mut words = COPY.to_vec();
+    words.extend([inc(4, 0x708, 1), 2 | 1 << 20]);
+    let transfer =
+        Transfer { source: DATA, target: DATA + 0x100, pitch: [0; 2], length: 2, lines: 1, launch: 0x582 };
+    words.extend(transfer.words());
+    let report = rig.fault(&mut rig.channel(), &words);
+    assert_eq!(report.fault.xid(), Some(69), "{report}");
+}
+
+#[test]
+fn copy_semaphores_have_one_two_or_four_words_and_reduce() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let release = |payload: u64, launch: u32| {
+        let mut words = COPY.to_vec();
+        words.push(inc(4, 0x240, 4));
+        words.extend(halves(DATA));
+        words.extend([payload as u32, (payload >> 32) as u32, inc(4, 0x300, 1), launch]);
+        words
+    };
+    channel.set(DATA, u64::MAX);
+    rig.run(&mut channel, &release(0x5_0000_0001, 0x8));
+    assert_eq!(channel.long(DATA), 0xffff_ffff_0000_0001);
+    rig.run(&mut channel, &release(0x5_0000_0002, 0x0800_0008));
+    assert_eq!(channel.long(DATA), 0x5_0000_0002);
+    // The seed's word: FLUSH_ENABLE and a four-word release.
+    rig.run(&mut channel, &release(0x5_0000_0003, 0x14));
+    assert_eq!(channel.long(DATA), 3);
+    assert!(channel.long(DATA + 8) > 0);
+    // A 32-bit unsigned sum.
+    rig.run(&mut channel, &release(4, 0x8 | 5 << 14 | 1 << 18 | 1 << 19));
+    assert_eq!(channel.long(DATA), 7);
+}
+
+#[test]
+fn copies_that_are_not_simulated_say_so() {
+    let rig = Rig::new(Profile::ad102());
+    for launch in [0x082, 0x102, 0x1182, 0x2182, 0x18] {
+        let transfer =
+            Transfer { source: DATA, target: DATA + 0x100, pitch: [0; 2], length: 4, lines: 1, launch };
+        let report = rig.fault(&mut rig.channel(), &transfer.words());
+        let named = matches!(report.fault, Fault::NotSimulated { class: 0xc7b5, method: "LAUNCH_DMA", .. });
+        assert!(named, "{launch:#x}: {report}");
+    }
+}
+
+#[test]
+fn a_copy_faults_on_what_is_not_mapped() {
+    let rig = Rig::new(Profile::ad102());
+    let length = 16;
+    for (source, target, client) in
+        [(1 << 36, DATA, "copy engine, source"), (DATA, 1 << 36, "copy engine, destination")]
+    {
+        let transfer = Transfer { source, target, pitch: [0; 2], length, lines: 1, launch: 0x182 };
+        let report = rig.fault(&mut rig.channel(), &transfer.words());
+        assert!(matches!(report.fault, Fault::Mmu { client: who, .. } if who == client), "{report}");
+    }
+}
+
+#[test]
+fn inline_data_goes_to_memory_in_every_header_form() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let start = |offset: u64, bytes: u32| {
+        let mut words = COMPUTE.to_vec();
+        words.push(inc(1, 0x188, 2));
+        words.extend(halves(offset));
+        words.extend([inc(1, 0x180, 2), bytes, 1]);
+        words
+    };
+    // Non-incrementing, as the seed writes it; the last word counts in part.
+    let mut words = start(DATA, 10);
+    words.extend([inc(1, 0x1b0, 1), 0x41, 0x6000_0000 | 3 << 16 | 1 << 13 | 0x1b4 >> 2]);
+    words.extend([0x0403_0201, 0x0807_0605, 0xffff_0a09]);
+    rig.run(&mut channel, &words);
+    assert_eq!(bytes(&channel, DATA, 11), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]);
+    // One increment: the first word is LAUNCH_DMA's, all others are data.
+    let mut words = start(DATA + 0x20, 8);
+    words.extend([0xa000_0000 | 3 << 16 | 1 << 13 | 0x1b0 >> 2, 0x41, 7, 8]);
+    rig.run(&mut channel, &words);
+    assert_eq!(channel.long(DATA + 0x20), 0x8_0000_0007);
+    // Immediate.
+    let mut words = start(DATA + 0x40, 4);
+    words.extend([inc(1, 0x1b0, 1), 0x41, 0x8000_0000 | 0x1234 << 16 | 1 << 13 | 0x1b4 >> 2]);
+    rig.run(&mut channel, &words);
+    assert_eq!(channel.long(DATA + 0x40), 0x1234);
+}
+
+#[test]
+fn inline_data_releases_its_semaphore_when_complete() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut words = COMPUTE.to_vec();
+    words.push(inc(1, 0x1dc, 3));
+    words.extend(halves(DATA + 0x100));
+    words.extend([0x77, inc(1, 0x188, 2)]);
+    words.extend(halves(DATA));
+    words.extend([inc(1, 0x180, 2), 8, 1, inc(1, 0x1b0, 1), 0x21]);
+    words.extend([0x6000_0000 | 1 << 16 | 1 << 13 | 0x1b4 >> 2, 1]);
+    rig.run(&mut channel, &words);
+    assert_eq!((channel.long(DATA), channel.long(DATA + 0x100)), (0, 0));
+    rig.run(&mut channel, &[0x6000_0000 | 1 << 16 | 1 << 13 | 0x1b4 >> 2, 2]);
+    assert_eq!((channel.long(DATA), channel.long(DATA + 0x100)), (0x2_0000_0001, 0x77));
+    assert!(channel.long(DATA + 0x108) > 0);
+}
+
+#[test]
+fn inline_data_that_nobody_awaits_is_a_bad_value() {
+    let rig = Rig::new(Profile::ad102());
+    let report = rig.fault(&mut rig.channel(), &[&COMPUTE[..], &[inc(1, 0x1b4, 1), 1]].concat());
+    assert!(matches!(report.fault, Fault::BadValue { method: "LOAD_INLINE_DATA", .. }), "{report}");
+}
+
+#[test]
+fn report_semaphores_are_released_and_reduced() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let report = |payload: u32, execute: u32| {
+        let mut words = COMPUTE.to_vec();
+        words.push(inc(1, 0x1b00, 4));
+        words.extend(halves(DATA));
+        words.extend([payload, execute]);
+        words
+    };
+    rig.run(&mut channel, &report(5, 1 << 28));
+    assert_eq!(channel.long(DATA), 5);
+    rig.run(&mut channel, &report(6, 1 << 28 | 1 << 3));
+    assert_eq!(channel.long(DATA), 11);
+    rig.run(&mut channel, &report(7, 0));
+    assert_eq!(channel.long(DATA), 7);
+    assert!(channel.long(DATA + 8) > 0);
+    // The newer method with a payload of 64 bits.
+    let mut words = vec![inc(1, 0x158, 5), 9, 1];
+    words.extend([halves(DATA)[1], halves(DATA)[0], 2 << 3 | 1 << 12]);
+    rig.run(&mut channel, &words);
+    assert_eq!(channel.long(DATA), 0x1_0000_0009);
+}
+
+#[test]
+fn an_object_keeps_its_state_over_set_object() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut words = COMPUTE.to_vec();
+    words.push(inc(1, 0x1b00, 3));
+    words.extend(halves(DATA));
+    words.push(5);
+    words.extend(COMPUTE);
+    words.extend([inc(1, 0x1b0c, 1), 1 << 28]);
+    rig.run(&mut channel, &words);
+    assert_eq!(channel.long(DATA), 5);
+}
+
+/// Sets bits `hi:lo` of a descriptor in memory.
+fn set_bits(qmd: &mut [u8], hi: usize, lo: usize, value: u64) {
+    for bit in lo..=hi {
+        let mask = 1 << (bit % 8);
+        if value >> (bit - lo) & 1 != 0 {
+            qmd[bit / 8] |= mask;
+        } else {
+            qmd[bit / 8] &= !mask;
+        }
+    }
+}
+
+/// A version 3.0 descriptor that passes every check, by the bits of NVIDIA's class header.
+fn qmd() -> Vec<u8> {
+    let mut qmd = vec![0; 256];
+    set_bits(&mut qmd, 583, 580, 3);
+    set_bits(&mut qmd, 415, 384, 4);
+    set_bits(&mut qmd, 431, 416, 3);
+    set_bits(&mut qmd, 463, 448, 2);
+    set_bits(&mut qmd, 607, 592, 64);
+    set_bits(&mut qmd, 623, 608, 2);
+    set_bits(&mut qmd, 639, 624, 1);
+    set_bits(&mut qmd, 656, 648, 32);
+    set_bits(&mut qmd, 561, 544, 0x400);
+    set_bits(&mut qmd, 767, 763, 1);
+    set_bits(&mut qmd, 1567, 1536, BASE + 0x2_0000);
+    set_bits(&mut qmd, 1584, 1568, (BASE + 0x2_0000) >> 32);
+    set_bits(&mut qmd, 640, 640, 1);
+    set_bits(&mut qmd, 1055, 1024, BASE + 0x3_0000);
+    set_bits(&mut qmd, 1072, 1056, (BASE + 0x3_0000) >> 32);
+    set_bits(&mut qmd, 1087, 1075, 0x160 / 16);
+    qmd
+}
+
+/// Writes such a descriptor.
+pub(crate) fn write_qmd(channel: &Channel, offset: u64) {
+    channel.memory.write(offset, &qmd()).expect("inside");
+}
+
+/// Windows and the seed's three launch methods.
+pub(crate) fn launch(offset: u64) -> Vec<u32> {
+    let mut words = COMPUTE.to_vec();
+    words.extend([inc(1, 0x7b0, 2), 0, 0xff00_0000, inc(1, 0x2a0, 2), 0, 0xfe00_0000]);
+    words.extend([inc(1, 0x1698, 1), 0x1011]);
+    words.extend([inc(1, 0x2b4, 1), ((BASE + offset) >> 8) as u32, inc(1, 0x2c0, 1), 9]);
+    words
+}
+
+fn release0(qmd: &mut [u8], address: u64, payload: u64) {
+    set_bits(qmd, 823, 823, 1);
+    set_bits(qmd, 799, 768, address);
+    set_bits(qmd, 807, 800, address >> 32);
+    set_bits(qmd, 863, 832, payload);
+    set_bits(qmd, 895, 864, payload >> 32);
+}
+
+#[test]
+fn a_qmd_reaches_the_executor_and_releases_its_semaphores() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut qmd = qmd();
+    release0(&mut qmd, BASE + DATA + 0x800, 0x5_0000_0007);
+    // Slot 1 adds one word.
+    set_bits(&mut qmd, 951, 951, 1);
+    set_bits(&mut qmd, 927, 896, BASE + DATA + 0x900);
+    set_bits(&mut qmd, 935, 928, (BASE + DATA + 0x900) >> 32);
+    set_bits(&mut qmd, 954, 954, 1);
+    set_bits(&mut qmd, 959, 958, 1);
+    set_bits(&mut qmd, 991, 960, 3);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    channel.set(DATA + 0x900, 4);
+    rig.run(&mut channel, &launch(DATA));
+    let grids = rig.recorder.grids.lock().expect("no panics").clone();
+    assert_eq!(grids.len(), 1);
+    let grid = &grids[0];
+    assert_eq!((grid.grid, grid.block), ([4, 3, 2], [64, 2, 1]));
+    assert_eq!((grid.program_address, grid.registers), (BASE + 0x2_0000, 32));
+    assert_eq!((grid.shared_bytes, grid.barriers, grid.sm_version), (0x400, 1, 0x809));
+    assert_eq!((grid.shared_window, grid.local_window), (0xfe00_0000, 0xff00_0000));
+    let bank = grid.constant_banks[0].expect("valid");
+    assert_eq!((bank.address, bank.bytes), (BASE + 0x3_0000, 0x160));
+    assert_eq!(grid.constant_banks[1], None);
+    // Four words with a 32-bit payload, as the wire has it.
+    assert_eq!(channel.long(DATA + 0x800), 7);
+    assert!(channel.long(DATA + 0x808) > 0);
+    assert_eq!(channel.long(DATA + 0x900), 7);
+    assert_eq!(rig.host.counters().instructions, 3);
+}
+
+#[test]
+fn every_scheduling_form_launches_and_the_others_do_not() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    write_qmd(&channel, DATA);
+    rig.run(&mut channel, &launch(DATA));
+    let count = || rig.recorder.grids.lock().expect("no panics").len();
+    let mut expected = 1;
+    for (action, launches) in [(0, 0), (1, 0), (2, 1), (3, 1), (8, 0), (9, 1), (0xa, 1), (0xb, 1)] {
+        rig.run(&mut channel, &[inc(1, 0x2c0, 1), action]);
+        expected += launches;
+        assert_eq!(count(), expected, "PCAS2 action {action}");
+    }
+    rig.run(&mut channel, &[inc(1, 0x2bc, 1), 3]);
+    assert_eq!(count(), expected + 1);
+    rig.run(&mut channel, &[inc(1, 0x2bc, 1), 1]);
+    assert_eq!(count(), expected + 1);
+    let report = rig.fault(&mut channel, &[inc(1, 0x2c0, 1), 7]);
+    assert!(report.to_string().contains("DECREMENT_DEPENDENCE"), "{report}");
+}
+
+#[test]
+fn a_chain_of_dependents_runs_in_order() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    for (index, next) in [Some(1u64), Some(2), None].into_iter().enumerate() {
+        let mut qmd = qmd();
+        set_bits(&mut qmd, 415, 384, index as u64 + 1);
+        if let Some(next) = next {
+            set_bits(&mut qmd, 511, 480, (BASE + DATA + 0x100 * next) >> 8);
+            set_bits(&mut qmd, 512, 512, 1);
+            set_bits(&mut qmd, 515, 513, 1);
+        } else {
+            release0(&mut qmd, BASE + DATA + 0x800, 9);
+        }
+        channel.memory.write(DATA + 0x100 * index as u64, &qmd).expect("inside");
+    }
+    rig.run(&mut channel, &launch(DATA));
+    let widths: Vec<u32> =
+        rig.recorder.grids.lock().expect("no panics").iter().map(|grid| grid.grid[0]).collect();
+    assert_eq!(widths, [1, 2, 3]);
+    assert_eq!(channel.long(DATA + 0x800), 9);
+}
+
+#[test]
+fn an_inline_qmd_is_stored_and_launched_by_its_last_word() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut words = COMPUTE.to_vec();
+    words.extend([inc(1, 0x7b0, 2), 0, 0xff00_0000, inc(1, 0x2a0, 2), 0, 0xfe00_0000]);
+    words.extend([inc(1, 0x318, 66), 0, ((BASE + DATA) >> 8) as u32]);
+    words.extend(qmd().chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
+    rig.run(&mut channel, &words);
+    assert_eq!(rig.recorder.grids.lock().expect("no panics").len(), 1);
+    assert_eq!(bytes(&channel, DATA, 256), qmd());
+}
+
+#[test]
+fn the_scheduler_refuses_what_does_not_fit_an_sm() {
+    let rig = Rig::new(Profile::ad102());
+    let refused = |hi, lo, value| {
+        let mut channel = rig.channel();
+        let mut qmd = qmd();
+        set_bits(&mut qmd, hi, lo, value);
+        channel.memory.write(DATA, &qmd).expect("inside");
+        let report = rig.fault(&mut channel, &launch(DATA));
+        assert_eq!(report.fault.xid(), Some(13), "{report}");
+        match report.fault {
+            Fault::Launch { error, .. } => error,
+            other => panic!("{other}"),
+        }
+    };
+    assert!(matches!(refused(607, 592, 0), LaunchError::ThreadDimensionZero(_)));
+    assert!(matches!(refused(607, 592, 513), LaunchError::TotalThreads { threads: 1026, .. }));
+    assert!(matches!(refused(431, 416, 0), LaunchError::GridDimension(_)));
+    assert!(matches!(refused(656, 648, 256), LaunchError::RegisterCount { .. }));
+    assert!(matches!(refused(561, 544, 100 * 1024 + 256), LaunchError::SharedMemorySize { .. }));
+    assert!(matches!(refused(767, 763, 17), LaunchError::BarrierCount { .. }));
+    assert!(matches!(refused(1567, 1536, 0x1234_5610), LaunchError::ProgramOffset(_)));
+    assert!(matches!(refused(1623, 1600, 0x100), LaunchError::TotalTempSize { .. }));
+    assert!(rig.recorder.grids.lock().expect("no panics").is_empty());
+}
+
+#[test]
+fn registers_of_a_block_are_limited_by_the_sm() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut qmd = qmd();
+    // 1024 threads with 64 registers just fit; with 72 they do not.
+    set_bits(&mut qmd, 607, 592, 512);
+    set_bits(&mut qmd, 656, 648, 64);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    rig.run(&mut channel, &launch(DATA));
+    set_bits(&mut qmd, 656, 648, 65);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    let report = rig.fault(&mut channel, &launch(DATA));
+    let error = LaunchError::TotalRegisterCount { registers: 65, threads: 1024, limit: 65_536 };
+    assert!(matches!(report.fault, Fault::Launch { error: found, .. } if found == error));
+}
+
+#[test]
+fn a_warps_fault_ends_the_channel_without_a_release() {
+    let rig = Rig::new(Profile::ad102());
+    rig.recorder.fault.store(true, Ordering::Relaxed);
+    let mut channel = rig.channel();
+    let mut qmd = qmd();
+    release0(&mut qmd, BASE + DATA + 0x800, 1);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    let report = rig.fault(&mut channel, &launch(DATA));
+    assert_eq!(report.fault.xid(), Some(13));
+    assert!(report.to_string().contains("illegal instruction"), "{report}");
+    assert_eq!(channel.long(DATA + 0x800), 0);
+}
+
+#[test]
+fn hopper_hangs_on_a_version_3_descriptor_without_any_error() {
+    let rig = Rig::new(Profile::h200());
+    let mut channel = rig.channel();
+    write_qmd(&channel, DATA);
+    let mut words = vec![inc(1, 0, 1), 0xcbc0];
+    words.extend([inc(1, 0x2b4, 1), ((BASE + DATA) >> 8) as u32, inc(1, 0x2c0, 1), 9]);
+    words.extend(semaphore(DATA + 0x800, 1, 0x0010_0001));
+    rig.submit(&mut channel, &words);
+    rig.wait(&channel, ChannelState::Hung);
+    assert_eq!(channel.long(DATA + 0x800), 0);
+    let report = rig.host.faults().pop().expect("people are told");
+    assert_eq!(report.fault.xid(), None, "{report}");
+}
