@@ -12,6 +12,7 @@
 //! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod arch;
 pub mod branch;

@@ -1,4 +1,5 @@
 //! The text of pushbuffers, ring entries, launch descriptors, constant banks and calls, as a reviewer meets it.
+#![allow(clippy::unwrap_used)]
 
 use nv_abi::{
     Branch, Record,
@@ -48,7 +49,7 @@ fn a_pushbuffer_reads_as_its_methods() {
 
 #[test]
 fn what_no_row_explains_is_shown_and_marked() {
-    let unknown = Header { form: Form::Increment, subchannel: 1, address: 0x3fc, count: 1 };
+    let unknown = Header { form: Form::Increment, subchannel: 1, address: 0x600, count: 1 };
     let immediate = Header { form: Form::Immediate(0x1fff), subchannel: 2, address: 0x110, count: 0 };
     let early = Header { form: Form::Increment, subchannel: 1, address: 0x180, count: 3 };
     let words = [

@@ -19,7 +19,7 @@ use crate::Field;
 
 /// Whether a row's numbers are read as bits: a part of its name says address, mask and the like.
 fn is_hexadecimal(name: &str) -> bool {
-    const PARTS: [&str; 15] = [
+    const PARTS: [&str; 14] = [
         "A",
         "ADDR",
         "ADDRESS",
@@ -34,9 +34,8 @@ fn is_hexadecimal(name: &str) -> bool {
         "PAYLOAD",
         "POINTER",
         "UPPER",
-        "V",
     ];
-    name.split('_').any(|part| PARTS.contains(&part))
+    name == "V" || name.split('_').any(|part| PARTS.contains(&part))
 }
 
 /// The value of a field: an enumerant's name, hexadecimal where `hexadecimal` or the field's name says so, else decimal.

@@ -1,6 +1,6 @@
 //! Launch descriptors as text.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use super::{uncovered, value};
 use crate::{
@@ -19,6 +19,8 @@ pub fn qmd(version: Version, bytes: &[u8]) -> Result<String, FieldError> {
             let _ = writeln!(out, "  not executable: {error}");
         }
     }
+    // Some rows of V05_00 are second names of others.
+    let mut shown = BTreeSet::new();
     for field in layout.fields {
         for index in 0..field.count {
             let number = bits.get_at(field, index)?;
@@ -26,6 +28,9 @@ pub fn qmd(version: Version, bytes: &[u8]) -> Result<String, FieldError> {
                 continue;
             }
             let lo = field.lo + index * field.stride;
+            if !shown.insert((lo, field.width())) {
+                continue;
+            }
             let name =
                 if field.count > 1 { format!("{}[{index}]", field.name) } else { field.name.to_owned() };
             let _ = writeln!(
@@ -52,7 +57,7 @@ fn summary(out: &mut String, launch: &Launch) {
     );
     let _ = writeln!(
         out,
-        "  {} registers, {} barriers, {} bytes of shared memory, {} + {} bytes of local memory a thread",
+        "  registers {}, barriers {}, shared memory {} bytes, local memory {} + {} bytes a thread",
         launch.registers,
         launch.barriers,
         launch.shared_bytes,
