@@ -177,7 +177,7 @@ impl Generation {
         match self {
             Self::Ampere | Self::Ada => &host::AMPERE_CHANNEL_GPFIFO_A::TABLE,
             Self::Hopper => &host::HOPPER_CHANNEL_GPFIFO_A::TABLE,
-            Self::Blackwell => &host::BLACKWELL_CHANNEL_GPFIFO_A::TABLE,
+            Self::Blackwell => &host::BLACKWELL_CHANNEL_GPFIFO_B::TABLE,
         }
     }
 
@@ -264,6 +264,7 @@ mod tests {
             for number in [classes.channel, classes.usermode, classes.compute, classes.copy] {
                 assert!(class::class(number).is_some(), "{generation:?} {number:#x}");
             }
+            assert_eq!(generation.host_methods().number, classes.channel);
             assert_eq!(generation.compute_methods().number, classes.compute);
             assert_eq!(generation.copy_methods().number, classes.copy);
             assert_eq!(Generation::of_compute_class(classes.compute), Some(generation));
