@@ -2,7 +2,7 @@
 //!
 //! A NaN operand is passed on with its payload, made quiet: the second factor's first, then the
 //! addend's, then the first factor's; an invalid operation makes [`NAN`] (measured on H200 for DMMA,
-//! taken over for DFMA, DMUL and DADD).
+//! DFMA, DMUL and DADD).
 
 use super::soft::{Format, Number};
 use super::{FloatCompare, Rounding};

@@ -13,6 +13,7 @@ pub mod double;
 pub mod float;
 pub mod half;
 pub mod integer;
+pub mod mma;
 pub mod mufu;
 pub mod soft;
 
@@ -288,3 +289,6 @@ impl FloatMode {
     pub const PLAIN: FloatMode =
         FloatMode { rounding: Rounding::Nearest, subnormals: Subnormals::Keep, saturate: false };
 }
+
+#[cfg(test)]
+mod tests;

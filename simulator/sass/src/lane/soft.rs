@@ -253,6 +253,20 @@ fn round_small(negative: bool, bits: u64, format: Format, rounding: Rounding) ->
     if result >= format.infinity() { sign | overflow(format, negative, rounding) } else { sign | result }
 }
 
+/// Whether `.FTZ` takes a nonzero result as subnormal: rounded to the format's precision as if the
+/// exponent had no lower end, it lies below the smallest normal number (measured on H200 for FP32, the
+/// same taken for the 16-bit formats).
+///
+/// `exact` may be rounded to odd; its magnitude is near the smallest normal number or below.
+#[inline]
+pub fn is_tiny(exact: f64, format: Format, rounding: Rounding) -> bool {
+    // Far enough up for the rounding to be that of normal numbers, and still inside the format.
+    let up: u64 = if format.exponent_bits == 5 { 8 } else { 64 };
+    let scaled = exact * f64::from_bits((1023 + up) << 52);
+    let rounded = round_f64(scaled, format, rounding) & (format.sign_bit() - 1);
+    rounded < (1 + up) << format.fraction_bits
+}
+
 /// `a + b` rounded to odd: the exact sum cut off toward zero, with the last bit set if anything was
 /// cut. Rounding that once more to a format of at most 50 bits is the same as rounding the exact sum.
 ///

@@ -1,0 +1,812 @@
+//! Lane semantics against arithmetic that is written differently: the host's, 128-bit integers,
+//! exhaustive search, and results recorded from a card.
+
+use proptest::prelude::*;
+
+use super::convert::{self, FloatFormat, Fp8, Tf32Rounding};
+use super::half::{self, HalfFormat, HalfMode};
+use super::integer::{self, Direction, PermuteMode, ShiftKind};
+use super::soft::{Format, Number};
+use super::{
+    Boolean, FloatCompare, FloatMode, IntegerCompare, IntegerType, Rounding, Sign, Subnormals, Width,
+};
+use super::{double, float};
+
+/// 32-bit patterns, half of them at an edge of some format or type.
+fn word() -> impl Strategy<Value = u32> {
+    let edges = prop::sample::select(vec![
+        0u32,
+        1,
+        2,
+        31,
+        32,
+        33,
+        63,
+        64,
+        0x7f,
+        0x80,
+        0xff,
+        0x7fff,
+        0x8000,
+        0xffff,
+        0x1_0000,
+        0x7fff_ffff,
+        0x8000_0000,
+        0x8000_0001,
+        u32::MAX,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x3f7f_ffff,
+        0x7f7f_ffff,
+        0xff7f_ffff,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7f80_0001,
+        0x7fc0_0000,
+        0x0080_0000,
+        0x8080_0000,
+        0x007f_ffff,
+        0x807f_ffff,
+        0x3300_0000,
+        0x4f00_0000,
+        0x4f80_0000,
+        0x4effffff,
+        0x5f000000,
+    ]);
+    prop_oneof![edges, any::<u32>(), any::<u32>().prop_map(|x| x & 0xff80_001f), 0x3f00_0000u32..0x4100_0000]
+}
+
+/// 64-bit patterns, likewise.
+fn long() -> impl Strategy<Value = u64> {
+    let edges = prop::sample::select(vec![
+        0u64,
+        1,
+        1 << 63,
+        1.0f64.to_bits(),
+        (-1.0f64).to_bits(),
+        f64::MAX.to_bits(),
+        f64::MIN.to_bits(),
+        f64::MIN_POSITIVE.to_bits(),
+        f64::INFINITY.to_bits(),
+        f64::NEG_INFINITY.to_bits(),
+        0x7ff0_0000_0000_0001,
+        0xfff8_0000_0000_1234,
+        f64::MIN_POSITIVE.to_bits() - 1,
+        u64::MAX,
+    ]);
+    prop_oneof![
+        edges,
+        any::<u64>(),
+        any::<u64>().prop_map(|x| x & 0xfff0_0000_0000_001f),
+        0x3fe0_0000_0000_0000u64..0x4020_0000_0000_0000,
+    ]
+}
+
+fn sign() -> impl Strategy<Value = Sign> {
+    prop::sample::select(vec![Sign::Signed, Sign::Unsigned])
+}
+
+fn rounding() -> impl Strategy<Value = Rounding> {
+    prop::sample::select(Rounding::ALL.to_vec())
+}
+
+/// The number a register holds.
+fn number(a: u32, sign: Sign) -> i128 {
+    match sign {
+        Sign::Signed => i128::from(a as i32),
+        Sign::Unsigned => i128::from(a),
+    }
+}
+
+/// Sum by [`Number`], or the host where an operand is not finite.
+fn soft_fma(a: u32, b: u32, c: u32, rounding: Rounding) -> u32 {
+    let host = f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c));
+    if host.is_nan() {
+        return float::NAN;
+    }
+    if [a, b, c].iter().any(|x| x & 0x7fff_ffff >= 0x7f80_0000) {
+        return host.to_bits();
+    }
+    let unpack = |x: u32| Number::unpack(u64::from(x), Format::F32);
+    unpack(a).multiply(unpack(b)).add(unpack(c), rounding).round(Format::F32, rounding) as u32
+}
+
+fn mode(rounding: Rounding) -> FloatMode {
+    FloatMode { rounding, ..FloatMode::PLAIN }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn iadd3_chain_adds_and_subtracts_64_bit_numbers(
+        a in long(), b in long(), c in long(), negate in any::<[bool; 3]>(),
+    ) {
+        // Negating all three is no form of the instruction's use: three zeros would carry three times.
+        prop_assume!(negate != [true; 3]);
+        // One's complement above, two's complement below: together the 64-bit negation.
+        let low = integer::iadd3(a as u32, b as u32, c as u32, negate);
+        let high = integer::iadd3_x(
+            (a >> 32) as u32, (b >> 32) as u32, (c >> 32) as u32, negate, [low.carry0, low.carry1],
+        );
+        let signed = |x: u64, n: bool| if n { x.wrapping_neg() } else { x };
+        let expected = signed(a, negate[0])
+            .wrapping_add(signed(b, negate[1]))
+            .wrapping_add(signed(c, negate[2]));
+        prop_assert_eq!(u64::from(high.value) << 32 | u64::from(low.value), expected);
+    }
+
+    #[test]
+    fn products_are_exact(a in word(), b in word(), c in long(), s in sign(), carry in any::<bool>()) {
+        let exact = number(a, s) * number(b, s);
+        prop_assert_eq!(integer::imad(a, b, c as u32), (exact as u32).wrapping_add(c as u32));
+        prop_assert_eq!(integer::imad_wide(a, b, c, s), (exact as u64).wrapping_add(c));
+        prop_assert_eq!(integer::imad_hi(a, b, c, s), ((exact as u64).wrapping_add(c) >> 32) as u32);
+        let sum = u128::from(exact as u64) + u128::from(c) + u128::from(carry);
+        prop_assert_eq!(integer::imad_wide_carry(a, b, c, carry, s), (sum as u64, sum >> 64 != 0));
+    }
+
+    #[test]
+    fn lea_pair_computes_a_64_bit_address(index in long(), base in long(), shift in 0u32..32) {
+        let (low, carry) = integer::lea(index as u32, base as u32, shift, false);
+        let (high, _) = integer::lea_hi_x(
+            index as u32, (index >> 32) as u32, (base >> 32) as u32, shift, false, carry,
+        );
+        prop_assert_eq!(u64::from(high) << 32 | u64::from(low), (index << shift).wrapping_add(base));
+        let narrow = index as u32;
+        let extended = i64::from(narrow as i32) as u64;
+        let (low, carry) = integer::lea(narrow, base as u32, shift, false);
+        let (high, _) = integer::lea_hi_x(
+            narrow, integer::sign_fill(narrow), (base >> 32) as u32, shift, false, carry,
+        );
+        prop_assert_eq!(u64::from(high) << 32 | u64::from(low), (extended << shift).wrapping_add(base));
+    }
+
+    #[test]
+    fn lop3_follows_its_table(a in word(), b in word(), c in word(), table in any::<u8>()) {
+        let result = integer::lop3(a, b, c, table);
+        for bit in 0..32 {
+            let get = |x: u32| x >> bit & 1 != 0;
+            prop_assert_eq!(get(result), integer::plop3(get(a), get(b), get(c), table));
+            let index = u8::from(get(a)) * 4 + u8::from(get(b)) * 2 + u8::from(get(c));
+            prop_assert_eq!(get(result), table & (1 << index) != 0);
+        }
+    }
+
+    #[test]
+    fn shf_is_a_funnel_shift(
+        low in word(), count in word(), high in word(), wide in any::<bool>(), s in sign(),
+        wrap in any::<bool>(), hi in any::<bool>(), left in any::<bool>(),
+    ) {
+        let limit = if wide { 64 } else { 32 };
+        let n = if wrap { count % limit } else { count.min(limit) };
+        let pair = (u128::from(high) << 32) | u128::from(low);
+        let signed = if s == Sign::Signed { (pair as u64 as i64) as i128 } else { pair as i128 };
+        let shifted = if left { pair << n } else { (signed >> n) as u128 };
+        let expected = if hi { (shifted >> 32) as u32 } else { shifted as u32 };
+        let direction = if left { Direction::Left } else { Direction::Right };
+        let kind = ShiftKind { direction, wide, sign: s, wrap, high: hi };
+        prop_assert_eq!(integer::shf(low, count, high, kind), expected);
+    }
+
+    #[test]
+    fn prmt_picks_bytes(a in word(), b in word(), selector in word()) {
+        let bytes: Vec<u8> = a.to_le_bytes().into_iter().chain(b.to_le_bytes()).collect();
+        let pick = |index: [usize; 4]| u32::from_le_bytes(index.map(|i| bytes[i % 8]));
+        let n = (selector & 3) as usize;
+        prop_assert_eq!(
+            integer::prmt(a, selector, b, PermuteMode::Index).to_le_bytes().to_vec(),
+            (0..4).map(|i| {
+                let nibble = (selector >> (4 * i) & 15) as usize;
+                let byte = bytes[nibble & 7];
+                if nibble & 8 == 0 { byte } else if byte >= 0x80 { 0xff } else { 0 }
+            }).collect::<Vec<u8>>()
+        );
+        let check = |mode, index| assert_eq!(integer::prmt(a, selector, b, mode), pick(index));
+        check(PermuteMode::ForwardExtract, [n, n + 1, n + 2, n + 3]);
+        check(PermuteMode::BackwardExtract, [n, n + 7, n + 6, n + 5]);
+        check(PermuteMode::ReplicateByte, [n; 4]);
+        // The table of PTX prmt, byte 0 first.
+        check(PermuteMode::EdgeClampLeft, [[0, 1, 2, 3], [1, 1, 2, 3], [2, 2, 2, 3], [3, 3, 3, 3]][n]);
+        check(PermuteMode::EdgeClampRight, [[0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 2, 3]][n]);
+        check(PermuteMode::ReplicateHalf, [[0, 1, 0, 1], [2, 3, 2, 3]][n & 1]);
+    }
+
+    #[test]
+    fn isetp_pair_compares_64_bit_numbers(a in long(), b in long(), near in any::<bool>(), s in sign()) {
+        let b = if near { (a & !0xff) | (b & 0xff) } else { b };
+        for comparison in IntegerCompare::ALL {
+            let low = integer::compare(a as u32, b as u32, comparison, Sign::Unsigned);
+            let result =
+                integer::compare_ex((a >> 32) as u32, (b >> 32) as u32, comparison, s, low);
+            let order = match s {
+                Sign::Signed => (a as i64).cmp(&(b as i64)),
+                Sign::Unsigned => a.cmp(&b),
+            };
+            let expected = match comparison {
+                IntegerCompare::F => false,
+                IntegerCompare::LT => order.is_lt(),
+                IntegerCompare::EQ => order.is_eq(),
+                IntegerCompare::LE => order.is_le(),
+                IntegerCompare::GT => order.is_gt(),
+                IntegerCompare::NE => order.is_ne(),
+                IntegerCompare::GE => order.is_ge(),
+                IntegerCompare::T => true,
+            };
+            prop_assert_eq!(result, expected, "{:?}", comparison);
+        }
+    }
+
+    #[test]
+    fn minimum_maximum_and_differences(a in word(), b in word(), c in word(), s in sign()) {
+        let (x, y, z) = (number(a, s), number(b, s), number(c, s));
+        prop_assert_eq!(number(integer::imnmx(a, b, true, s), s), x.min(y));
+        prop_assert_eq!(number(integer::imnmx(a, b, false, s), s), x.max(y));
+        prop_assert_eq!(number(integer::vimnmx3(a, b, c, false, s), s), x.max(y).max(z));
+        prop_assert_eq!(integer::vabsdiff(a, b, c, s), ((x - y).unsigned_abs() as u32).wrapping_add(c));
+        let (xs, ys) = (a.to_le_bytes(), b.to_le_bytes());
+        let sum: u32 = xs.iter().zip(ys).map(|(x, y)| u32::from(x.abs_diff(y))).sum();
+        prop_assert_eq!(integer::vabsdiff4(a, b, c, Sign::Unsigned, true), sum.wrapping_add(c));
+        let dot: i32 = xs.iter().zip(ys).map(|(x, y)| i32::from(*x as i8) * i32::from(y)).sum();
+        prop_assert_eq!(
+            integer::idp_4a(a, b, c, Sign::Signed, Sign::Unsigned),
+            (dot as u32).wrapping_add(c)
+        );
+    }
+
+    #[test]
+    fn masks_and_extensions(a in word(), start in 0u32..40, width in 0u32..40) {
+        let inside = |i: u32| i >= start && i < start + width;
+        let expected = (0..32).filter(|&i| inside(i)).fold(0u32, |m, i| m | 1 << i);
+        prop_assert_eq!(integer::bmsk(start, width, false), expected);
+        let bits = width.min(32);
+        let kept = if bits == 0 { 0 } else { (u64::from(a) << (64 - bits)) >> (64 - bits) };
+        prop_assert_eq!(integer::sgxt(a, width, Sign::Unsigned, false), kept as u32);
+        let negative = bits != 0 && a >> (bits - 1) & 1 != 0;
+        let filled = if negative { kept | (u64::MAX << bits) } else { kept };
+        prop_assert_eq!(integer::sgxt(a, width, Sign::Signed, false), filled as u32);
+        let top = (0..32).rev().find(|&i| a >> i & 1 != 0);
+        prop_assert_eq!(integer::flo(a, Sign::Unsigned, false), top.unwrap_or(u32::MAX));
+        prop_assert_eq!(integer::flo(a, Sign::Unsigned, true), top.map_or(u32::MAX, |t| 31 - t));
+        let top = (0..31).rev().find(|&i| (a >> i ^ a >> 31) & 1 != 0);
+        prop_assert_eq!(integer::flo(a, Sign::Signed, false), top.unwrap_or(u32::MAX));
+    }
+
+    #[test]
+    fn fp32_agrees_with_integer_arithmetic_in_all_roundings(
+        a in word(), b in word(), c in word(), r in rounding(),
+    ) {
+        prop_assert_eq!(float::ffma(a, b, c, mode(r)), soft_fma(a, b, c, r));
+        // a * 1 + b; a product with its sign of zero kept: a * b + (-0 or +0).
+        prop_assert_eq!(float::fadd(a, b, mode(r)), soft_fma(a, 0x3f80_0000, b, r));
+        let zero = (a ^ b) & 0x8000_0000;
+        prop_assert_eq!(float::fmul(a, b, mode(r)), soft_fma(a, b, zero, r));
+    }
+
+    #[test]
+    fn integer_arithmetic_agrees_with_the_host(a in word(), b in word(), c in word()) {
+        let host = f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c));
+        prop_assert_eq!(soft_fma(a, b, c, Rounding::Nearest), float::canonical(host.to_bits()));
+    }
+
+    #[test]
+    fn directed_results_bracket_the_exact_one(a in word(), b in word()) {
+        let [down, up, zero] = [Rounding::Down, Rounding::Up, Rounding::Zero]
+            .map(|r| f32::from_bits(float::fmul(a, b, mode(r))));
+        // 48 bits: exact.
+        let exact = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b));
+        if exact.is_nan() {
+            prop_assert!(down.is_nan() && up.is_nan() && zero.is_nan());
+        } else {
+            prop_assert!(f64::from(down) <= exact && exact <= f64::from(up));
+            prop_assert!(down == up || down.next_up() == up);
+            prop_assert_eq!(down == up, f64::from(down) == exact);
+            prop_assert_eq!(zero.to_bits(), if exact.is_sign_negative() { up } else { down }.to_bits());
+        }
+    }
+
+    #[test]
+    fn flush_zeroes_operands_and_results(a in word(), b in word(), c in word()) {
+        let flushing = FloatMode { subnormals: Subnormals::Flush, ..FloatMode::PLAIN };
+        for result in [float::fadd(a, b, flushing), float::fmul(a, b, flushing), float::ffma(a, b, c, flushing)] {
+            prop_assert!(f32::from_bits(result) == 0.0 || !f32::from_bits(result).is_subnormal());
+        }
+        let clean = |x| float::flush(x);
+        prop_assert_eq!(
+            float::fadd(a, b, flushing),
+            float::flush(float::fadd(clean(a), clean(b), FloatMode::PLAIN))
+        );
+        let fmz = FloatMode { subnormals: Subnormals::FlushMultiplyZero, ..FloatMode::PLAIN };
+        prop_assert_eq!(float::fmul(a, 0x8000_0000, fmz), 0);
+        prop_assert_eq!(float::ffma(1, a, c, fmz), float::fadd(0, c, flushing));
+    }
+
+    #[test]
+    fn saturation_gives_a_number_between_zero_and_one(a in word(), b in word()) {
+        let result = float::fadd(a, b, FloatMode { saturate: true, ..FloatMode::PLAIN });
+        let plain = f32::from_bits(a) + f32::from_bits(b);
+        let expected = if plain.is_nan() || plain <= 0.0 { 0.0 } else { plain.min(1.0) };
+        prop_assert_eq!(result, expected.to_bits());
+    }
+
+    #[test]
+    fn minimum_orders_zeros_and_loses_nans(a in word(), b in word()) {
+        let (x, y) = (f32::from_bits(a), f32::from_bits(b));
+        let result = float::fmnmx(a, b, true, false, false);
+        let expected = match (x.is_nan(), y.is_nan()) {
+            (true, true) => float::NAN,
+            (true, false) => b,
+            (false, true) => a,
+            _ if x.total_cmp(&y).is_le() => a,
+            _ => b,
+        };
+        prop_assert_eq!(result, expected);
+        if x.is_nan() || y.is_nan() {
+            prop_assert_eq!(float::fmnmx(a, b, false, false, true), float::NAN);
+        }
+    }
+
+    #[test]
+    fn float_comparisons_follow_their_names(a in long(), b in long()) {
+        let (x, y) = (f64::from_bits(a), f64::from_bits(b));
+        let unordered = x.is_nan() || y.is_nan();
+        for (comparison, expected) in [
+            (FloatCompare::F, false), (FloatCompare::LT, x < y), (FloatCompare::EQ, x == y),
+            (FloatCompare::LE, x <= y), (FloatCompare::GT, x > y),
+            (FloatCompare::NE, x != y && !unordered), (FloatCompare::GE, x >= y),
+            (FloatCompare::NUM, !unordered), (FloatCompare::NAN, unordered),
+            (FloatCompare::LTU, x < y || unordered), (FloatCompare::EQU, x == y || unordered),
+            (FloatCompare::LEU, x <= y || unordered), (FloatCompare::GTU, x > y || unordered),
+            (FloatCompare::NEU, x != y), (FloatCompare::GEU, x >= y || unordered), (FloatCompare::T, true),
+        ] {
+            prop_assert_eq!(double::compare(a, b, comparison), expected, "{:?}", comparison);
+        }
+    }
+
+    #[test]
+    fn fp64_in_integers_agrees_with_the_host(a in long(), b in long(), c in long()) {
+        let finite = |x: u64| f64::from_bits(x).is_finite();
+        if finite(a) && finite(b) && finite(c) {
+            let unpack = |x| Number::unpack(x, Format::F64);
+            let r = Rounding::Nearest;
+            let fma = unpack(a).multiply(unpack(b)).add(unpack(c), r).round(Format::F64, r);
+            let host = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
+            prop_assert_eq!(fma, host.to_bits());
+            let sum = unpack(a).add(unpack(b), r).round(Format::F64, r);
+            prop_assert_eq!(sum, (f64::from_bits(a) + f64::from_bits(b)).to_bits());
+        }
+    }
+
+    #[test]
+    fn directed_fp64_results_are_neighbours_around_the_exact_one(a in long(), b in long(), c in long()) {
+        let [down, up, zero, near] = [Rounding::Down, Rounding::Up, Rounding::Zero, Rounding::Nearest]
+            .map(|r| f64::from_bits(double::dfma(a, b, c, r)));
+        if near.is_nan() {
+            prop_assert!(down.is_nan() && up.is_nan() && zero.is_nan());
+        } else {
+            prop_assert!(down == up || down.next_up() == up);
+            prop_assert!(near == down || near == up);
+            let inner = if near.is_sign_negative() { up } else { down };
+            prop_assert!(zero == inner || near == 0.0);
+            if down < up && down.is_finite() && up.is_finite() && near.abs() > 1e-200 {
+                // The residual of an operand-for-operand fused computation has the sign that says
+                // on which side of `near` the exact result lies.
+                let other = if near == down { up } else { down };
+                let (x, y, z) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
+                let product = x * y;
+                let low = x.mul_add(y, -product);
+                if product.is_finite() && z == 0.0 && low != 0.0 && product.abs() > 1e-200 {
+                    prop_assert_eq!(low > 0.0, other > near);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fp64_nans_keep_their_payload(a in long(), b in long(), c in long()) {
+        let nan = 0x7ff0_0000_0000_0042u64;
+        for r in Rounding::ALL {
+            prop_assert_eq!(double::dfma(a, nan, c, r), nan | 1 << 51);
+            prop_assert_eq!(double::dadd(0x7ff0_0000_0000_0000, 0xfff0_0000_0000_0000, r), double::NAN);
+        }
+        if !f64::from_bits(b).is_nan() {
+            prop_assert_eq!(double::dfma(a, b, nan, Rounding::Nearest), nan | 1 << 51);
+        }
+    }
+
+    #[test]
+    fn half_arithmetic_rounds_once(a in any::<u16>(), b in any::<u16>(), c in any::<u16>()) {
+        for format in [HalfFormat::F16, HalfFormat::Bf16] {
+            let plain = HalfMode::plain(format);
+            let finite = |x: u16| x & 0x7fff < format.infinity();
+            if !(finite(a) && finite(b) && finite(c)) {
+                continue;
+            }
+            let unpack = |x: u16| Number::unpack(u64::from(x), format.format());
+            let r = Rounding::Nearest;
+            let fma = unpack(a).multiply(unpack(b)).add(unpack(c), r).round(format.format(), r);
+            prop_assert_eq!(u64::from(half::hfma(a, b, c, plain)), fma);
+            let sum = unpack(a).add(unpack(b), r).round(format.format(), r);
+            prop_assert_eq!(u64::from(half::hadd(a, b, plain)), sum);
+            let product = unpack(a).multiply(unpack(b)).round(format.format(), r);
+            prop_assert_eq!(u64::from(half::hmul(a, b, plain)), product);
+            let relu = HalfMode { relu: true, ..plain };
+            prop_assert_eq!(half::hadd(a, b, relu), if sum & 0x8000 != 0 { 0 } else { sum as u16 });
+        }
+    }
+
+    #[test]
+    fn fp16_sums_agree_with_fixed_point(a in any::<u16>(), b in any::<u16>()) {
+        // Every finite FP16 number is a multiple of 2^-24 below 2^40 of them.
+        let fixed = |x: u16| {
+            let value = HalfFormat::F16.widen(x);
+            (f64::from(f32::from_bits(value)) * f64::from(1 << 24)) as i64
+        };
+        if a & 0x7fff < 0x7c00 && b & 0x7fff < 0x7c00 {
+            let exact = fixed(a) + fixed(b);
+            let result = half::hadd(a, b, HalfMode::plain(HalfFormat::F16));
+            if result & 0x7fff < 0x7c00 {
+                let error = (fixed(result) - exact).abs();
+                for neighbour in [result.wrapping_sub(1), result.wrapping_add(1)] {
+                    if neighbour & 0x7fff < 0x7c00 && (neighbour ^ result) & 0x8000 == 0 {
+                        let other = (fixed(neighbour) - exact).abs();
+                        prop_assert!(error < other || error == other && result & 1 == 0);
+                    }
+                }
+            } else {
+                prop_assert!(exact.abs() >= 65520 << 24);
+            }
+        }
+    }
+
+    #[test]
+    fn integers_from_floats_saturate(a in long(), r in rounding()) {
+        let value = f64::from_bits(a);
+        for (width, s) in [Width::B8, Width::B16, Width::B32, Width::B64]
+            .into_iter()
+            .flat_map(|w| [(w, Sign::Signed), (w, Sign::Unsigned)])
+        {
+            let to = IntegerType { width, sign: s };
+            let result = convert::f2i(a, FloatFormat::F64, to, r, false);
+            if value.is_nan() {
+                prop_assert_eq!(result, 1u64 << (width.bits() - 1));
+                continue;
+            }
+            let (smallest, largest) = to.range();
+            let whole = if value.abs() < 1e30 { value.trunc() as i128 } else if value > 0.0 { i128::MAX } else { i128::MIN };
+            let part = value - value.trunc();
+            let step = match r {
+                Rounding::Zero => 0,
+                Rounding::Down => -i128::from(part < 0.0),
+                Rounding::Up => i128::from(part > 0.0),
+                Rounding::Nearest => {
+                    let away = part.abs() > 0.5 || part.abs() == 0.5 && whole & 1 != 0;
+                    if part < 0.0 { -i128::from(away) } else { i128::from(away) }
+                }
+            };
+            let expected = whole.saturating_add(step).clamp(smallest, largest);
+            prop_assert_eq!(to.value(result), expected, "{:?} {:?}", to, value);
+        }
+    }
+
+    #[test]
+    fn floats_from_integers_round_once(a in long(), r in rounding(), s in sign()) {
+        let from = IntegerType { width: Width::B64, sign: s };
+        let value = from.value(a);
+        let result = f64::from_bits(convert::i2f(a, from, FloatFormat::F64, r)) as i128;
+        let spacing = 1i128 << 11;
+        match r {
+            Rounding::Down => prop_assert!(result <= value && value - result < spacing),
+            Rounding::Up => prop_assert!(result >= value && result - value < spacing),
+            Rounding::Zero => prop_assert!(result.abs() <= value.abs() && (value - result).abs() < spacing),
+            Rounding::Nearest => prop_assert!((value - result).abs() <= spacing / 2),
+        }
+        let narrow = convert::i2f(a & 0xffff_ffff, IntegerType::U32, FloatFormat::F32, Rounding::Nearest);
+        prop_assert_eq!(narrow as u32, (a as u32 as f32).to_bits());
+        let soft = Number { negative: value < 0, exponent: 0, magnitude: value.unsigned_abs() };
+        prop_assert_eq!(
+            convert::i2f(a, from, FloatFormat::F32, Rounding::Nearest),
+            soft.round(Format::F32, Rounding::Nearest)
+        );
+    }
+
+    #[test]
+    fn narrowing_agrees_with_integer_arithmetic(a in long(), r in rounding()) {
+        if f64::from_bits(a).is_finite() {
+            for to in [FloatFormat::F16, FloatFormat::Bf16, FloatFormat::F32] {
+                prop_assert_eq!(
+                    convert::f2f(a, FloatFormat::F64, to, r, false),
+                    Number::unpack(a, Format::F64).round(to.format(), r)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_to_integral_agrees_with_the_host(a in word(), r in rounding()) {
+        let value = f32::from_bits(a);
+        let expected = match r {
+            Rounding::Nearest => value.round_ties_even(),
+            Rounding::Down => value.floor(),
+            Rounding::Up => value.ceil(),
+            Rounding::Zero => value.trunc(),
+        };
+        let result = convert::frnd(u64::from(a), FloatFormat::F32, r, false) as u32;
+        prop_assert_eq!(result, float::canonical(expected.to_bits()));
+    }
+
+    #[test]
+    fn clamping_conversions_agree_with_the_host(a in word()) {
+        let s8 = IntegerType { width: Width::B8, sign: Sign::Signed };
+        let u16 = IntegerType { width: Width::B16, sign: Sign::Unsigned };
+        prop_assert_eq!(integer::i2i_sat(a, IntegerType::S32, s8) as i32, (a as i32).clamp(-128, 127));
+        prop_assert_eq!(integer::i2i_sat(a, IntegerType::S32, u16) as i32, (a as i32).clamp(0, 65535));
+    }
+
+    #[test]
+    fn tf32_has_ten_fraction_bits(a in word()) {
+        let value = f32::from_bits(a);
+        let near = convert::f32_to_tf32(a, Tf32Rounding::Nearest);
+        if value.is_finite() {
+            // BF16 with three more fraction bits, by the shared rounding.
+            let format = Format { exponent_bits: 8, fraction_bits: 10 };
+            let soft = Number::unpack(u64::from(a), Format::F32);
+            prop_assert_eq!(u64::from(near), soft.round(format, Rounding::Nearest) << 13);
+            prop_assert_eq!(convert::f32_to_tf32(a, Tf32Rounding::Zero), a & !0x1fff);
+        }
+    }
+}
+
+/// Value of an FP8 number by the definition of the format.
+fn fp8_value(bits: u8, format: Fp8) -> Option<f64> {
+    let (fraction_bits, bias, special) = match format {
+        Fp8::E4M3 => (3, 7, 0x7f),
+        Fp8::E5M2 => (2, 15, 0x7c),
+    };
+    let magnitude = bits & 0x7f;
+    if magnitude >= special {
+        return None;
+    }
+    let exponent = i32::from(magnitude >> fraction_bits);
+    let fraction = f64::from(magnitude & ((1 << fraction_bits) - 1)) / f64::from(1 << fraction_bits);
+    let value = if exponent == 0 {
+        fraction * 2f64.powi(1 - bias)
+    } else {
+        (1.0 + fraction) * 2f64.powi(exponent - bias)
+    };
+    Some(if bits & 0x80 != 0 { -value } else { value })
+}
+
+#[test]
+fn fp8_widens_exactly() {
+    for format in [Fp8::E4M3, Fp8::E5M2] {
+        for bits in 0..=255u8 {
+            let wide = convert::fp8_to_f16(bits, format);
+            match fp8_value(bits, format) {
+                Some(value) => {
+                    assert_eq!(FloatFormat::F16.value(u64::from(wide)), value, "{format:?} {bits:#x}");
+                }
+                None if format == Fp8::E5M2 && bits & 0x7f == 0x7c => assert_eq!(wide & 0x7fff, 0x7c00),
+                None => assert_eq!(wide, half::NAN),
+            }
+        }
+    }
+}
+
+#[test]
+fn fp16_narrows_to_the_nearest_fp8() {
+    for format in [Fp8::E4M3, Fp8::E5M2] {
+        let numbers: Vec<(u8, f64)> =
+            (0..128u8).filter_map(|bits| fp8_value(bits, format).map(|v| (bits, v))).collect();
+        for bits in 0..0x7c00u16 {
+            let value = FloatFormat::F16.value(u64::from(bits));
+            let mut best = (0u8, f64::INFINITY);
+            for &(candidate, number) in &numbers {
+                let distance = (number - value).abs();
+                if distance < best.1 || distance == best.1 && candidate & 1 == 0 {
+                    best = (candidate, distance);
+                }
+            }
+            assert_eq!(convert::f64_to_fp8(value, format, false), best.0, "{format:?} {value}");
+            assert_eq!(convert::f64_to_fp8(-value, format, false), best.0 | 0x80, "{format:?} -{value}");
+        }
+    }
+}
+
+#[test]
+fn sixteen_bit_formats_widen_and_narrow_to_themselves() {
+    for format in [HalfFormat::F16, HalfFormat::Bf16] {
+        for bits in 0..=u16::MAX {
+            let wide = format.widen(bits);
+            let again = convert::narrow_f32(wide, format, Rounding::Nearest, false);
+            assert_eq!(again, if format.is_nan(bits) { half::NAN } else { bits });
+        }
+    }
+    assert_eq!(f32::from_bits(HalfFormat::F16.widen(0x0001)), 2f32.powi(-24));
+    assert_eq!(f32::from_bits(HalfFormat::F16.widen(0xc500)), -5.0);
+}
+
+#[test]
+fn predicates_combine_with_the_comparison_and_its_complement() {
+    for (a, b) in [(false, false), (false, true), (true, false), (true, true)] {
+        assert_eq!(Boolean::And.both(a, b), (a && b, !a && b));
+        assert_eq!(Boolean::Or.both(a, b), (a || b, !a || b));
+        assert_eq!(Boolean::Xor.both(a, b), (a != b, a == b));
+    }
+}
+
+/// The sequence that compilers emit for unsigned division: MUFU.RCP, F2I, two IMAD.HI.U32 and two
+/// corrections.
+#[test]
+fn compiled_integer_division_is_exact() {
+    use super::mufu::{Function, mufu};
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..200_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let a = (state >> 32) as u32;
+        let b = ((state as u32) >> (state >> 59)).max(1);
+        let up = convert::i2f(u64::from(b), IntegerType::U32, FloatFormat::F32, Rounding::Up) as u32;
+        let reciprocal = mufu(Function::Rcp, up).wrapping_add(0x0fff_fffe);
+        let r = convert::f2i(u64::from(reciprocal), FloatFormat::F32, IntegerType::U32, Rounding::Zero, true)
+            as u32;
+        let error = integer::imad(r, b.wrapping_neg(), 0);
+        let r = integer::imad_hi(r, error, u64::from(r) << 32, Sign::Unsigned);
+        let mut q = integer::imad_hi(r, a, 0, Sign::Unsigned);
+        let mut rest = integer::imad(q.wrapping_neg(), b, a);
+        for _ in 0..2 {
+            if integer::compare(rest, b, IntegerCompare::GE, Sign::Unsigned) {
+                rest = rest.wrapping_sub(b);
+                q += 1;
+            }
+        }
+        assert_eq!((q, rest), (a / b, a % b), "{a} / {b}");
+    }
+}
+
+/// Every line of a recording, checked against the functions; the first few differences of each kind
+/// are reported together.
+#[test]
+fn results_are_those_of_the_card() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lane/h200.txt"));
+    let mut wrong = std::collections::BTreeMap::<&str, (usize, String)>::new();
+    let mut checked = 0;
+    for line in text.lines() {
+        let (kind, rest) = line.split_at(1);
+        let n: Vec<u64> = rest
+            .split_whitespace()
+            .map(|word| u64::from_str_radix(word, 16).expect("a hexadecimal number"))
+            .collect();
+        let mut expect = |name: &'static str, got: u64, card: u64| {
+            checked += 1;
+            if got != card {
+                let entry = wrong.entry(name).or_default();
+                entry.0 += 1;
+                if entry.0 <= 6 {
+                    entry.1 += &format!("\n    {line}: {got:x}, card {card:x}");
+                }
+            }
+        };
+        match kind {
+            "d" => fp64_line(&n, &mut expect),
+            "f" => fp32_line(&n, &mut expect),
+            "h" => half_line(&n, &mut expect),
+            "c" => from_fp32_line(&n, &mut expect),
+            _ => from_fp64_line(&n, &mut expect),
+        }
+    }
+    assert!(checked > 70_000, "{checked} results");
+    let report: String =
+        wrong.iter().map(|(name, (count, text))| format!("{name}: {count}{text}\n")).collect();
+    assert!(wrong.is_empty(), "{checked} results checked\n{report}");
+}
+
+type Expect<'a> = dyn FnMut(&'static str, u64, u64) + 'a;
+
+fn fp64_line(n: &[u64], expect: &mut Expect<'_>) {
+    let (a, b, c) = (n[0], n[1], n[2]);
+    expect("DFMA", double::dfma(a, b, c, Rounding::Nearest), n[3]);
+    expect("DADD", double::dadd(a, b, Rounding::Nearest), n[4]);
+    expect("DMUL", double::dmul(a, b, Rounding::Nearest), n[5]);
+    expect("DFMA.RM", double::dfma(a, b, c, Rounding::Down), n[6]);
+}
+
+fn fp32_line(n: &[u64], expect: &mut Expect<'_>) {
+    let (a, b) = (n[0] as u32, n[1] as u32);
+    let plain = FloatMode::PLAIN;
+    let flush = FloatMode { subnormals: Subnormals::Flush, ..plain };
+    let saturate = FloatMode { saturate: true, ..plain };
+    let up = FloatMode { rounding: Rounding::Up, ..flush };
+    expect("FADD.SAT", float::fadd(a, b, saturate).into(), n[2]);
+    expect("FMUL.FTZ", float::fmul(a, b, flush).into(), n[3]);
+    expect("FMUL.FTZ.RP", float::fmul(a, b, up).into(), n[4]);
+    expect("FFMA.FTZ", float::ffma(a, b, 0, flush).into(), n[5]);
+    expect("FMUL.SAT", float::fmul(a, b, saturate).into(), n[6]);
+    expect("FMNMX", float::fmnmx(a, b, true, false, false).into(), n[7]);
+    expect("FMNMX.FTZ", float::fmnmx(a, b, false, true, false).into(), n[8]);
+    expect("F2FP.E4M3", convert::f2fp_pack_fp8(a, b, 0, Fp8::E4M3, false).into(), n[9] & 0xffff);
+    expect("F2FP.E5M2", convert::f2fp_pack_fp8(a, b, 0, Fp8::E5M2, false).into(), n[9] >> 16);
+}
+
+fn half_line(n: &[u64], expect: &mut Expect<'_>) {
+    let pair = |x: u64| (x as u16, (x >> 16) as u16);
+    let (a, b, c) = (pair(n[0]), pair(n[1]), pair(n[2]));
+    let f16 = HalfMode::plain(HalfFormat::F16);
+    let bf16 = HalfMode::plain(HalfFormat::Bf16);
+    expect("HFMA2", half::hfma2(a, b, c, f16).into(), n[3]);
+    expect("HFMA2.FTZ", half::hfma2(a, b, c, HalfMode { flushes: true, ..f16 }).into(), n[4]);
+    expect("HFMA2.SAT", half::hfma2(a, b, c, HalfMode { saturate: true, ..f16 }).into(), n[5]);
+    expect("HFMA2.RELU", half::hfma2(a, b, c, HalfMode { relu: true, ..f16 }).into(), n[6]);
+    expect("HFMA2.BF16", half::hfma2(a, b, c, bf16).into(), n[7]);
+    expect("HFMA2.BF16.RELU", half::hfma2(a, b, c, HalfMode { relu: true, ..bf16 }).into(), n[8]);
+    expect("HADD2", half::hadd2(a, b, f16).into(), n[9]);
+    expect("HMUL2", half::hmul2(a, b, f16).into(), n[10]);
+    expect("HMNMX2", half::hmnmx2(a, b, true, false, f16).into(), n[11]);
+    expect("HMNMX2.BF16.NAN", half::hmnmx2(a, b, false, true, bf16).into(), n[12]);
+}
+
+const fn integer_type(width: Width, sign: Sign) -> IntegerType {
+    IntegerType { width, sign }
+}
+
+fn from_fp32_line(n: &[u64], expect: &mut Expect<'_>) {
+    let x = n[0];
+    let f2i = |to| convert::f2i(x, FloatFormat::F32, to, Rounding::Zero, false);
+    let f2f = |to| convert::f2f(x, FloatFormat::F32, to, Rounding::Nearest, false);
+    expect("F2I.S32", f2i(IntegerType::S32), n[1]);
+    expect("F2I.U32", f2i(IntegerType::U32), n[2]);
+    expect("F2I.S64", f2i(integer_type(Width::B64, Sign::Signed)), n[3]);
+    expect("F2I.U64", f2i(integer_type(Width::B64, Sign::Unsigned)), n[4]);
+    expect("F2F.F64.F32", f2f(FloatFormat::F64), n[5]);
+    expect("F2I.S16", f2i(integer_type(Width::B16, Sign::Signed)) & 0xffff, n[6]);
+    expect("F2F.F16.F32", f2f(FloatFormat::F16), n[7]);
+    expect("F2F.BF16.F32", f2f(FloatFormat::Bf16), n[8]);
+    expect("FRND", convert::frnd(x, FloatFormat::F32, Rounding::Nearest, false), n[9]);
+    if !float::is_nan(x as u32) {
+        // The recording's cvt.rna.tf32 is integer additions, which do not look for NaN.
+        expect("RNA.TF32", convert::f32_to_tf32(x as u32, Tf32Rounding::NearestAway).into(), n[10]);
+    }
+    let relu = convert::f2fp_pack(x as u32, x as u32, HalfFormat::F16, Rounding::Nearest, true);
+    expect("F2FP.RELU", relu.into(), n[11]);
+}
+
+fn from_fp64_line(n: &[u64], expect: &mut Expect<'_>) {
+    let x = n[0];
+    let f2i = |to| convert::f2i(x, FloatFormat::F64, to, Rounding::Zero, false);
+    let f2f = |to| convert::f2f(x, FloatFormat::F64, to, Rounding::Nearest, false);
+    expect("F2I.S32.F64", f2i(IntegerType::S32), n[1]);
+    expect("F2I.U32.F64", f2i(IntegerType::U32), n[2]);
+    expect("F2I.S64.F64", f2i(integer_type(Width::B64, Sign::Signed)), n[3]);
+    expect("F2I.U64.F64", f2i(integer_type(Width::B64, Sign::Unsigned)), n[4]);
+    expect("F2F.F32.F64", f2f(FloatFormat::F32), n[5]);
+    expect("FRND.F64", convert::frnd(x, FloatFormat::F64, Rounding::Nearest, false), n[6]);
+    expect("F2F.F16.F64", f2f(FloatFormat::F16), n[7]);
+}
+
+#[test]
+fn flushed_results_round_as_on_the_card() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lane/h200_flush.txt"));
+    let flush = FloatMode { subnormals: Subnormals::Flush, ..FloatMode::PLAIN };
+    let up = FloatMode { rounding: Rounding::Up, ..flush };
+    let mut lines = 0;
+    for line in text.lines() {
+        let n: Vec<u32> = line[1..]
+            .split_whitespace()
+            .map(|word| u32::from_str_radix(word, 16).expect("a hexadecimal number"))
+            .collect();
+        let (a, b, c) = (n[0], n[1], n[2]);
+        let exact = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b));
+        let converted =
+            convert::f2f(exact.to_bits(), FloatFormat::F64, FloatFormat::F32, Rounding::Nearest, true);
+        let results = [
+            float::fmul(a, b, flush),
+            float::fmul(a, b, FloatMode::PLAIN),
+            float::ffma(a, b, c, flush),
+            float::fmul(a, b, up),
+            float::ffma(a, b, c, up),
+            converted as u32,
+        ];
+        assert_eq!(results, n[3..], "{line}");
+        lines += 1;
+    }
+    assert_eq!(lines, 1024);
+}
