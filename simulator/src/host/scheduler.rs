@@ -31,7 +31,7 @@ const POLL_IDLE: Duration = Duration::from_millis(1);
 const POLL_QUIET: Duration = Duration::from_millis(4);
 /// Polls without work after which the longer periods begin.
 const BUSY_POLLS: u32 = 200;
-const IDLE_POLLS: u32 = 2000;
+const IDLE_POLLS: u32 = 600;
 
 /// How long a blocked acquire sleeps between two looks at memory: at first, and at most.
 const BLOCKED_FIRST: Duration = Duration::from_micros(5);
