@@ -5,11 +5,16 @@
 //!
 //! - [`profile`]: what a simulated GPU is;
 //! - [`host`]: channels, rings, pushbuffers, semaphores; [`engine`]: copy and compute; [`fault`]: what ends a channel;
+//! - [`machine`]: the nodes, as a driver opens them; behind it the kernel module's resource manager and UVM;
 //! - [`memory`]: memory objects and GPU address spaces.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod client_memory;
 pub mod engine;
 pub mod fault;
 pub mod host;
+pub mod machine;
 pub mod memory;
 pub mod profile;
+mod rm;
+mod uvm;

@@ -320,6 +320,17 @@ impl AddressMap {
         Ok(Some(old))
     }
 
+    /// The mapping that holds `va`: first address, bytes, name of the memory.
+    pub fn at(&self, va: u64) -> Option<(u64, u64, &str)> {
+        let entry = self.entries.get(self.first_after(va)).filter(|entry| entry.va <= va)?;
+        Some((entry.va, entry.end - entry.va, entry.backing.name()))
+    }
+
+    /// One past the highest address that is mapped; 0 where nothing is.
+    pub fn end(&self) -> u64 {
+        self.entries.last().map_or(0, |entry| entry.end)
+    }
+
     /// The mapping nearest to `va`, for fault reports: first address, bytes, name of the memory.
     pub fn nearest(&self, va: u64) -> Option<(u64, u64, &str)> {
         let after = self.first_after(va);
@@ -346,6 +357,11 @@ impl AddressSpace {
     /// An empty address space for addresses below `limit`.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self { map: RwLock::new(Arc::new(AddressMap { entries: Vec::new(), limit })) })
+    }
+
+    /// One past the highest address that can be mapped.
+    pub fn limit(&self) -> u64 {
+        self.snapshot().limit
     }
 
     /// The mappings as they are now. Spans taken from a snapshot stay valid while it is held, also over an unmap.

@@ -6,11 +6,13 @@
 mod address_space;
 mod alias;
 mod backing;
+mod client;
 mod words;
 
 pub use address_space::{Access, AccessKind, AddressMap, AddressSpace, FaultKind, MapError, MmuFault, Span};
 pub use alias::AliasError;
 pub use backing::{Backing, BackingError};
+pub(crate) use client::unmap_for_client;
 
 /// The smallest page of the GPU MMU and of the CPU, in bytes.
 pub const PAGE: u64 = 4096;

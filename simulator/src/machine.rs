@@ -1,0 +1,252 @@
+//! A computer with simulated GPUs: the nodes, as a driver opens them.
+#![forbid(unsafe_code)]
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use nv_abi::{Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node};
+
+pub use crate::rm::Unsupported;
+use crate::{
+    fault::FaultReport,
+    host::{Counters, Host},
+    memory::{Backing, BackingError, PAGE, unmap_for_client},
+    profile::Profile,
+    rm::{Gpu, Kernel, MapContext},
+};
+
+/// The doorbell's offset in the usermode page (`dev_usermode`, NV_USERMODE_NOTIFY_CHANNEL_PENDING).
+const DOORBELL: u32 = 0x90;
+
+/// Why a machine could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The driver version is no version, or older than the oldest branch.
+    #[error("driver version {0:?} belongs to no branch that is simulated")]
+    Driver(String),
+    /// More GPUs than the class of ids holds.
+    #[error("{0} GPUs; a machine holds up to 32")]
+    TooMany(usize),
+    /// The host system gave no memory.
+    #[error(transparent)]
+    Memory(#[from] BackingError),
+}
+
+/// Describes a [`Machine`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    profiles: Vec<Profile>,
+    driver: String,
+    vram: Option<u64>,
+    uvm_needs_mm: bool,
+}
+
+impl Builder {
+    /// Adds a GPU. The first is `/dev/nvidia0`.
+    pub fn gpu(mut self, profile: Profile) -> Self {
+        self.profiles.push(profile);
+        self
+    }
+
+    /// The version that the kernel module reports; its branch decides struct layouts. 570.124.06 if not called.
+    pub fn driver(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.driver);
+        self
+    }
+
+    /// Bytes of video memory of every GPU, instead of the profile's.
+    pub fn vram(mut self, bytes: u64) -> Self {
+        self.vram = Some(bytes);
+        self
+    }
+
+    /// Whether UVM wants UVM_MM_INITIALIZE on a second descriptor, as the module that was measured does. Where it does
+    /// not, the call answers WARN_NOTHING_TO_DO. True if not called.
+    pub fn uvm_needs_mm(mut self, needs: bool) -> Self {
+        self.uvm_needs_mm = needs;
+        self
+    }
+
+    /// Builds the machine.
+    pub fn build(self) -> Result<Arc<Machine>, BuildError> {
+        let branch =
+            Branch::from_version(&self.driver).ok_or_else(|| BuildError::Driver(self.driver.clone()))?;
+        if self.profiles.len() > 32 {
+            return Err(BuildError::TooMany(self.profiles.len()));
+        }
+        let mut gpus = Vec::new();
+        for (index, mut profile) in (0_u8..).zip(self.profiles) {
+            if let Some(bytes) = self.vram {
+                profile.vram_bytes = bytes;
+            }
+            let profile = Arc::new(profile);
+            let host = Host::new(Arc::clone(&profile));
+            gpus.push(Gpu::new(index, profile, host)?);
+        }
+        let hosts = gpus.iter().map(|gpu| Arc::clone(&gpu.host)).collect();
+        let kernel = Kernel::new(branch, self.driver, self.uvm_needs_mm, gpus);
+        Ok(Arc::new(Machine { kernel: Mutex::new(kernel), mappings: Mutex::default(), hosts }))
+    }
+}
+
+/// A mapping in the client's address space.
+#[derive(Debug)]
+struct ClientMapping {
+    length: u64,
+    /// The GPU and the page behind it, where the mapping is a doorbell page.
+    doorbell: Option<(Arc<Host>, Arc<Backing>)>,
+}
+
+/// A computer with simulated GPUs and the kernel module for them.
+///
+/// It answers what a driver asks of the device nodes ([`Ioctl`]) and of the doorbell page ([`Mmio`]). Several machines
+/// live side by side in one process. Engines run on threads of their own.
+pub struct Machine {
+    kernel: Mutex<Kernel>,
+    mappings: Mutex<BTreeMap<u64, ClientMapping>>,
+    hosts: Vec<Arc<Host>>,
+}
+
+impl Machine {
+    /// A machine to be described further: no GPU yet.
+    pub fn builder() -> Builder {
+        Builder { profiles: Vec::new(), driver: "570.124.06".to_owned(), vram: None, uvm_needs_mm: true }
+    }
+
+    fn kernel(&self) -> MutexGuard<'_, Kernel> {
+        // A call that panicked leaves the object tree as it was between two steps; later calls answer for themselves.
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mappings(&self) -> MutexGuard<'_, BTreeMap<u64, ClientMapping>> {
+        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many GPUs there are.
+    pub fn gpu_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The host interface of a GPU by minor number.
+    pub fn host(&self, gpu: usize) -> Option<&Arc<Host>> {
+        self.hosts.get(gpu)
+    }
+
+    /// The faults of all GPUs, by time.
+    pub fn faults(&self) -> Vec<FaultReport> {
+        let mut faults: Vec<_> = self.hosts.iter().flat_map(|host| host.faults()).collect();
+        faults.sort_by_key(|fault| fault.time);
+        faults
+    }
+
+    /// What each GPU has done so far.
+    pub fn statistics(&self) -> Vec<Counters> {
+        self.hosts.iter().map(|host| host.counters()).collect()
+    }
+
+    /// What was asked for and is not simulated.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        self.kernel().unsupported()
+    }
+
+    /// Waits until no GPU has anything that it could do; false if `limit` passes first.
+    pub fn wait_idle(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        self.hosts.iter().all(|host| host.wait_idle(end.saturating_duration_since(Instant::now())))
+    }
+
+    fn doorbell_page(&self, page: u64, offset: u32) -> Result<(Arc<Host>, Arc<Backing>), Errno> {
+        let mappings = self.mappings();
+        let mapping = mappings.get(&page).ok_or(Errno::EFAULT)?;
+        if u64::from(offset) + 4 > mapping.length || !offset.is_multiple_of(4) {
+            return Err(Errno::EFAULT);
+        }
+        mapping.doorbell.clone().ok_or(Errno::EFAULT)
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine").field("gpus", &self.hosts.len()).finish_non_exhaustive()
+    }
+}
+
+/// Checks a mapping against what RM_MAP_MEMORY left on the descriptor, as the module's `mmap` does.
+fn check(node: Node, context: &MapContext, mapping: &Mapping) -> Result<u64, Errno> {
+    let length = mapping.length.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
+    let have = context.length.next_multiple_of(PAGE);
+    match node {
+        Node::Gpu(_) if length != have => Err(Errno::ENXIO),
+        _ if length > have => Err(Errno::ERANGE),
+        _ if length == 0 => Err(Errno::EINVAL),
+        _ => Ok(length),
+    }
+}
+
+impl Ioctl for Machine {
+    fn open(&self, node: Node) -> Result<Fd, Errno> {
+        self.kernel().open(node)
+    }
+
+    fn close(&self, fd: Fd) -> Result<(), Errno> {
+        self.kernel().close(fd)
+    }
+
+    fn ioctl(&self, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+        self.kernel().ioctl(fd, request, argument)
+    }
+
+    fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
+        let (node, context, doorbell) = {
+            let mut kernel = self.kernel();
+            let file = kernel.file(fd)?;
+            if file.node == Node::Uvm {
+                return Err(kernel.uvm_mmap(fd));
+            }
+            if mapping.offset != 0 {
+                return Err(Errno::EINVAL);
+            }
+            let context = file.context.clone().ok_or(Errno::EINVAL)?;
+            let doorbell = context.doorbell.map(|gpu| Arc::clone(&kernel.gpus[gpu].host));
+            (file.node, context, doorbell)
+        };
+        let length = check(node, &context, &mapping)?;
+        let mut mappings = self.mappings();
+        let address =
+            context.backing.map_for_client(mapping.address, context.offset, length, !context.read_only)?;
+        let doorbell = doorbell.map(|host| (host, Arc::clone(&context.backing)));
+        mappings.insert(address, ClientMapping { length: mapping.length, doorbell });
+        Ok(address)
+    }
+
+    fn munmap(&self, address: u64, length: u64) -> Result<(), Errno> {
+        let mut mappings = self.mappings();
+        if mappings.get(&address).is_none_or(|mapping| mapping.length != length) {
+            return Err(Errno::EINVAL);
+        }
+        unmap_for_client(address, length)?;
+        mappings.remove(&address);
+        Ok(())
+    }
+}
+
+impl Mmio for Machine {
+    fn write32(&self, page: u64, offset: u32, value: u32) -> Result<(), Errno> {
+        let (host, memory) = self.doorbell_page(page, offset)?;
+        memory.write_u32(offset.into(), value).map_err(|_| Errno::EFAULT)?;
+        if offset == DOORBELL {
+            host.doorbell(value);
+        }
+        Ok(())
+    }
+
+    fn read32(&self, page: u64, offset: u32) -> Result<u32, Errno> {
+        let (_, memory) = self.doorbell_page(page, offset)?;
+        memory.read_u32(offset.into()).map_err(|_| Errno::EFAULT)
+    }
+}

@@ -1,0 +1,332 @@
+//! RM_CONTROL: the order of checks, and the controls of channels, groups and debuggers.
+
+use std::sync::Arc;
+
+use nv_abi::{
+    Fd, Record, StructField,
+    rm::{
+        NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS as ClearAll,
+        NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS as DebugFault,
+        NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS as MmuDebug,
+        NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS as Reset, NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS as ClassEngine,
+        NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS as FaultInfo,
+        NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS as GroupSchedule, NVA06C_CTRL_TIMESLICE_PARAMS as Timeslice,
+        NVA06F_CTRL_BIND_PARAMS as Bind, NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS as ChannelSchedule,
+        NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as Token,
+        NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS as TokenIndex, NVOS54_PARAMETERS as P,
+        Status,
+        control::{self as c, control},
+    },
+};
+
+use super::{Kernel, Kind, Refusal, channel::NOTIFIER_BYTES, object::Channel};
+use crate::{client_memory, host};
+
+/// The object that a control was called on, and where in the client's memory nothing further is needed for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) client: u32,
+    pub(super) object: u32,
+}
+
+type Handler = fn(&mut Kernel, Target, &mut Record) -> Result<(), Refusal>;
+
+/// The classes that export a control, by the class number in its command word, and the internal class that they are.
+const EXPORTS: &[(u32, &str)] = &[
+    (0x0000, "RmClientResource"),
+    (0x0080, "Device"),
+    (0x2080, "Subdevice"),
+    (0x83de, "KernelSMDebuggerSession"),
+    (0x906f, "KernelChannel"),
+    (0xa06f, "KernelChannel"),
+    (0xc36f, "KernelChannel"),
+    (0xa06c, "KernelChannelGroupApi"),
+];
+
+/// Every control that is simulated.
+const HANDLERS: &[(u32, Handler)] = &[
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, Kernel::build_version),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2, Kernel::build_version_v2),
+    (c::NV0000_CTRL_CMD_GPU_GET_ATTACHED_IDS, Kernel::attached_ids),
+    (c::NV0000_CTRL_CMD_GPU_GET_PROBED_IDS, Kernel::probed_ids),
+    (c::NV0000_CTRL_CMD_GPU_ATTACH_IDS, Kernel::attach_ids),
+    (c::NV0000_CTRL_CMD_GPU_DETACH_IDS, Kernel::detach_ids),
+    (c::NV0000_CTRL_CMD_GPU_GET_ID_INFO, Kernel::id_info),
+    (c::NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2, Kernel::id_info_v2),
+    (c::NV0000_CTRL_CMD_GPU_GET_DEVICE_IDS, Kernel::device_ids),
+    (c::NV0000_CTRL_CMD_GPU_GET_PCI_INFO, Kernel::pci_info),
+    (c::NV0000_CTRL_CMD_GPU_GET_UUID_FROM_GPU_ID, Kernel::uuid_from_gpu_id),
+    (c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST, Kernel::class_list),
+    (c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2, Kernel::class_list_v2),
+    (c::NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES, Kernel::num_subdevices),
+    (c::NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE, Kernel::virtualization_mode),
+    (c::NV2080_CTRL_CMD_GPU_GET_NAME_STRING, Kernel::name_string),
+    (c::NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING, Kernel::short_name_string),
+    (c::NV2080_CTRL_CMD_GPU_GET_ID, Kernel::gpu_id),
+    (c::NV2080_CTRL_CMD_GPU_GET_GID_INFO, Kernel::gid_info),
+    (c::NV2080_CTRL_CMD_TIMER_GET_TIME, Kernel::timer_get_time),
+    (c::NV2080_CTRL_CMD_GR_GET_INFO, Kernel::gr_get_info),
+    (c::NV2080_CTRL_CMD_GR_GET_GPC_MASK, Kernel::gpc_mask),
+    (c::NV2080_CTRL_CMD_GR_GET_TPC_MASK, Kernel::tpc_mask),
+    (c::NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE, Kernel::flush_gpu_cache),
+    (c::NV2080_CTRL_CMD_MC_GET_ARCH_INFO, Kernel::arch_info),
+    (c::NV2080_CTRL_CMD_BUS_GET_PCI_INFO, Kernel::bus_pci_info),
+    (c::NV2080_CTRL_CMD_PERF_BOOST, Kernel::perf_boost),
+    (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, Kernel::set_mode_mmu_debug),
+    (c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, Kernel::clear_all_sm_error_states),
+    (c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, Kernel::read_all_sm_error_states),
+    (c::NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, Kernel::debug_mmu_fault_info),
+    (c::NV906F_CTRL_GET_CLASS_ENGINEID, Kernel::class_engine_id),
+    (c::NV906F_CTRL_CMD_RESET_CHANNEL, Kernel::reset_channel),
+    (c::NV906F_CTRL_CMD_GET_MMU_FAULT_INFO, Kernel::mmu_fault_info),
+    (c::NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, Kernel::schedule_group),
+    (c::NVA06C_CTRL_CMD_SET_TIMESLICE, Kernel::set_timeslice),
+    (c::NVA06C_CTRL_CMD_GET_TIMESLICE, Kernel::get_timeslice),
+    (c::NVA06F_CTRL_CMD_GPFIFO_SCHEDULE, Kernel::schedule_channel),
+    (c::NVA06F_CTRL_CMD_BIND, Kernel::bind_channel),
+    (c::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, Kernel::work_submit_token),
+    (c::NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX, Kernel::set_token_notifier),
+];
+
+/// Writes text into an array of characters, cut to fit, with a terminating zero.
+pub(super) fn set_text(record: &mut Record, field: &StructField, text: &str) -> Result<(), Refusal> {
+    let count = field.count(record.branch());
+    let mut bytes = text.bytes().take(count.saturating_sub(1) as usize);
+    for i in 0..count {
+        record.set_at(field, i, bytes.next().unwrap_or(0).into())?;
+    }
+    Ok(())
+}
+
+impl Kernel {
+    /// RM_CONTROL. The checks are in the module's order.
+    pub(super) fn rm_control(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let (client, object) = (p.get(&P::hClient)? as u32, p.get(&P::hObject)? as u32);
+        let command = p.get(&P::cmd)? as u32;
+        // The null command of every class does nothing, even for a client that is gone.
+        if command & 0x3fff == 0 {
+            return Ok(());
+        }
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        let (pointer, size) = (p.get(&P::params)?, p.get(&P::paramsSize)? as usize);
+        if (pointer == 0) != (size == 0) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let row = control(command);
+        if let Some(expected) = row.and_then(|row| row.size(self.branch))
+            && expected != size
+        {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let internal =
+            if object == client { "RmClientResource" } else { self.object(client, object)?.class.internal };
+        let exported = EXPORTS.iter().any(|(class, by)| *class == command >> 16 && *by == internal);
+        if !exported {
+            if !EXPORTS.iter().any(|(class, _)| *class == command >> 16) {
+                return Err(self.control_not_supported(command));
+            }
+            return Err(Status::NOT_SUPPORTED.into());
+        }
+        let handler = HANDLERS.iter().find(|(number, _)| *number == command);
+        let (Some((_, handler)), Some(layout)) = (handler, row.and_then(|row| row.parameters)) else {
+            return Err(self.control_not_supported(command));
+        };
+        let mut params = Record::zeroed(layout, self.branch);
+        client_memory::read(pointer, params.bytes_mut())?;
+        handler(self, Target { client, object }, &mut params)?;
+        client_memory::write(pointer, params.bytes())?;
+        Ok(())
+    }
+
+    fn control_not_supported(&mut self, command: u32) -> Refusal {
+        let name = control(command).map_or("control without a name", |row| row.name);
+        self.not_supported(format!("{name} ({command:#010x})"))
+    }
+
+    fn channel(&self, target: Target) -> Result<&Channel, Status> {
+        match &self.object(target.client, target.object)?.kind {
+            Kind::Channel(channel) => Ok(channel),
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    fn channel_mut(&mut self, target: Target) -> Result<&mut Channel, Status> {
+        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
+        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
+            Some(Kind::Channel(channel)) => Ok(channel),
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    fn schedule_group(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let Kind::ChannelGroup { gpu, id, .. } = self.object(target.client, target.object)?.kind else {
+            return Err(Status::INVALID_OBJECT_HANDLE.into());
+        };
+        let enable = p.get(&GroupSchedule::bEnable)? != 0;
+        self.gpus[gpu].host.set_enabled(id, enable);
+        Ok(())
+    }
+
+    fn schedule_channel(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let enable = p.get(&ChannelSchedule::bEnable)? != 0;
+        let channel = self.channel(target)?;
+        self.gpus[channel.gpu].host.set_channel_enabled(channel.id, enable);
+        Ok(())
+    }
+
+    fn bind_channel(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        // A channel has its engine from its construction; binding it to another is refused.
+        if p.get(&Bind::engineType)? == u64::from(self.channel(target)?.engine) {
+            Ok(())
+        } else {
+            Err(Status::INVALID_ARGUMENT.into())
+        }
+    }
+
+    fn set_timeslice(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let value = p.get(&Timeslice::timesliceUs)?;
+        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
+        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
+            Some(Kind::ChannelGroup { timeslice, .. }) => {
+                *timeslice = value;
+                Ok(())
+            }
+            _ => Err(Status::INVALID_OBJECT_HANDLE.into()),
+        }
+    }
+
+    fn get_timeslice(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let Kind::ChannelGroup { timeslice, .. } = self.object(target.client, target.object)?.kind else {
+            return Err(Status::INVALID_OBJECT_HANDLE.into());
+        };
+        Ok(p.set(&Timeslice::timesliceUs, timeslice)?)
+    }
+
+    fn work_submit_token(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let channel = self.channel(target)?;
+        p.set(&Token::workSubmitToken, channel.token.into())?;
+        // Measured on H200: the token is also stored as a notification.
+        if let Some((memory, offset)) = &channel.notifier {
+            let at = offset + u64::from(channel.token_notifier) * NOTIFIER_BYTES;
+            let stored = memory
+                .write_u32(at + 8, channel.token)
+                .and_then(|()| memory.write_u32(at + 12, 0xffff << 16));
+            stored.map_err(|_| Status::INVALID_ADDRESS)?;
+        }
+        Ok(())
+    }
+
+    fn set_token_notifier(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let index = p.get(&TokenIndex::index)? as u32;
+        let channel = self.channel_mut(target)?;
+        let Some((memory, offset)) = &channel.notifier else {
+            return Err(Status::INVALID_STATE.into());
+        };
+        let end = offset + (u64::from(index) + 1) * NOTIFIER_BYTES;
+        if index == 0 || end > memory.len() {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        channel.token_notifier = index;
+        Ok(())
+    }
+
+    fn class_engine_id(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let handle = p.get(&ClassEngine::hObject)? as u32;
+        let engine = self.channel(target)?.engine;
+        let object = self.object(target.client, handle)?;
+        if object.parent != target.object || !matches!(object.kind, Kind::Engine) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let class = object.class.number;
+        p.set(&ClassEngine::classID, class.into())?;
+        // What SET_OBJECT takes: the class; the engine field is 0 but for software.
+        p.set(&ClassEngine::classEngineID, class.into())?;
+        p.set(&ClassEngine::engineID, engine.into())?;
+        Ok(())
+    }
+
+    fn reset_channel(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// RESETCHANNEL_VERIF_ERROR (`nverror.h`).
+        const XID: u32 = 43;
+        if p.get(&Reset::subdeviceInstance)? != 0 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let channel = self.channel(target)?;
+        self.gpus[channel.gpu].host.reset_channel(channel.id, XID);
+        Ok(())
+    }
+
+    fn mmu_fault_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let channel = self.channel(target)?;
+        if let Some(fault) = self.gpus[channel.gpu].host.mmu_fault(channel.id) {
+            p.set(&FaultInfo::addrHi, fault.va >> 32)?;
+            // The address of the page, as measured.
+            p.set(&FaultInfo::addrLo, fault.va & 0xffff_f000)?;
+            p.set(&FaultInfo::faultType, fault.kind.number().into())?;
+            set_text(p, &FaultInfo::faultString, fault.kind.name())?;
+        }
+        Ok(())
+    }
+
+    fn debugger(&self, target: Target) -> Result<(Arc<host::Host>, host::ChannelId), Status> {
+        match self.object(target.client, target.object)?.kind {
+            Kind::Debugger { gpu, channel } => Ok((Arc::clone(&self.gpus[gpu].host), channel)),
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    fn set_mode_mmu_debug(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        // Faults are kept for the debugger in either mode.
+        match p.get(&MmuDebug::action)? {
+            1 | 2 => Ok(()),
+            _ => Err(Status::INVALID_ARGUMENT.into()),
+        }
+    }
+
+    fn clear_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        self.debugger(target)?;
+        let _ = p.get(&ClearAll::numSMsToClear)?;
+        Err(self.control_not_supported(c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES))
+    }
+
+    fn read_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        use nv_abi::rm::NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS as States;
+        let (host, channel) = self.debugger(target)?;
+        let sms = p.get(&States::numSMsToRead)?;
+        if sms > u64::from(States::smErrorStateArray_hwwGlobalEsr.count) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let fault = host.mmu_fault(channel);
+        p.set(&States::mmuFault_valid, fault.is_some().into())?;
+        p.set(&States::mmuFault_faultInfo, fault.map_or(0, |fault| fault.kind.number()).into())?;
+        // Warp exceptions are reported through the error notifier and the fault report only.
+        let warp = host.faults().iter().any(|report| {
+            report.channel == channel && matches!(report.fault, crate::fault::Fault::Shader { .. })
+        });
+        if warp && fault.is_none() {
+            return Err(self.control_not_supported(c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES));
+        }
+        Ok(())
+    }
+
+    fn debug_mmu_fault_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (host, channel) = self.debugger(target)?;
+        let fault = host.mmu_fault(channel);
+        p.set(&DebugFault::count, fault.is_some().into())?;
+        if let Some(fault) = fault {
+            p.set(&DebugFault::mmuFaultInfoList_faultAddress, fault.va)?;
+            p.set(&DebugFault::mmuFaultInfoList_faultType, fault.kind.number().into())?;
+            p.set(&DebugFault::mmuFaultInfoList_accessType, access_type(fault.access).into())?;
+        }
+        Ok(())
+    }
+}
+
+/// The MMU's number of an access: NV_PFAULT_ACCESS_TYPE (dev_fault), virtual.
+fn access_type(access: crate::memory::AccessKind) -> u32 {
+    match access {
+        crate::memory::AccessKind::Read => 0,
+        crate::memory::AccessKind::Write => 1,
+        crate::memory::AccessKind::Atomic => 2,
+    }
+}

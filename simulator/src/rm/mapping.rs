@@ -1,0 +1,182 @@
+//! Mappings that RM makes: of memory into the client through `mmap`, and of memory into a GPU address space.
+
+use std::sync::Arc;
+
+use nv_abi::{
+    Bits, Branch, Fd, Node, Record,
+    rm::{
+        NVOS34_PARAMETERS as Unmap, NVOS46_PARAMETERS as MapDma, NVOS47_PARAMETERS as UnmapDma,
+        NVOS56_PARAMETERS as UpdateMapping, Status, flags::NVOS33_FLAGS,
+        nv_ioctl_nvos33_parameters_with_fd as Map,
+    },
+};
+
+use super::{CpuMapping, Gpu, Kernel, Kind, MapContext, MemoryHome, Refusal, VaSpace};
+use crate::memory::{Access, MapError, PAGE};
+
+nv_abi::layout! {
+    /// NVOS46 `flags` (`nvos.h`): the ones that decide where and how.
+    mod NVOS46_FLAGS: 32 bits {
+        ACCESS 1:0 { READ_WRITE = 0, READ_ONLY = 1, WRITE_ONLY = 2 };
+        DMA_OFFSET_FIXED 15:15;
+    }
+}
+
+impl Kernel {
+    /// RM_MAP_MEMORY: leaves on a descriptor what its next `mmap` maps.
+    pub(super) fn rm_map_memory(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let (client, device) = (p.get(&Map::hClient)? as u32, p.get(&Map::hDevice)? as u32);
+        let handle = p.get(&Map::hMemory)? as u32;
+        let (offset, length) = (p.get(&Map::offset)?, p.get(&Map::length)?);
+        let flags = (p.get(&Map::flags)? as u32).to_le_bytes();
+        let read_only = Bits::new(&flags).get(&NVOS33_FLAGS::ACCESS)? == NVOS33_FLAGS::ACCESS::READ_ONLY;
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        if !matches!(self.object(client, device)?.kind, Kind::Device { .. } | Kind::Subdevice { .. }) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let (backing, size, node, doorbell) = match &self.object(client, handle)?.kind {
+            Kind::Usermode { gpu } => {
+                let backing = Arc::clone(&self.gpus[*gpu].usermode);
+                (backing, Gpu::USERMODE_BYTES, Node::Gpu(*gpu as u32), Some(*gpu))
+            }
+            Kind::Memory(memory) => {
+                let node = match memory.home {
+                    MemoryHome::Video { gpu } => Node::Gpu(gpu as u32),
+                    MemoryHome::System => Node::Ctl,
+                    // Pinned with NO_MAP: the client has its own mapping.
+                    MemoryHome::Client => return Err(Status::INVALID_OBJECT_HANDLE.into()),
+                };
+                (Arc::clone(&memory.backing), memory.size, node, None)
+            }
+            _ => return Err(Status::INVALID_OBJECT_HANDLE.into()),
+        };
+        let inside = offset.checked_add(length).is_some_and(|end| end <= size);
+        if length == 0 || !inside || !offset.is_multiple_of(PAGE) {
+            return Err(Status::INVALID_LIMIT.into());
+        }
+        let target = Fd(p.get(&Map::fd)? as u32 as i32);
+        let file = self.file_mut(target).map_err(|_| Status::INVALID_ARGUMENT)?;
+        if file.node != node {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        if file.context.is_some() {
+            return Err(Status::STATE_IN_USE.into());
+        }
+        file.context = Some(MapContext { backing, offset, length, read_only, doorbell });
+        // What the client names the mapping by later; nothing is mapped there.
+        let cookie = self.next_cookie * PAGE;
+        self.next_cookie += 1;
+        self.cpu_mappings.insert(cookie, CpuMapping { client, memory: handle });
+        p.set(&Map::pLinearAddress, cookie)?;
+        Ok(())
+    }
+
+    /// RM_UNMAP_MEMORY: forgets a mapping; the client's own `munmap` takes it away.
+    pub(super) fn rm_unmap_memory(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let (client, handle) = (p.get(&Unmap::hClient)? as u32, p.get(&Unmap::hMemory)? as u32);
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        self.object(client, handle)?;
+        let cookie = p.get(&Unmap::pLinearAddress)?;
+        match self.cpu_mappings.get(&cookie) {
+            Some(mapping) if mapping.client == client && mapping.memory == handle => {
+                self.cpu_mappings.remove(&cookie);
+                Ok(())
+            }
+            _ => Err(Status::INVALID_ADDRESS.into()),
+        }
+    }
+
+    /// RM_UPDATE_DEVICE_MAPPING_INFO: the client names a mapping by another address from now on.
+    pub(super) fn rm_update_device_mapping_info(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let client = p.get(&UpdateMapping::hClient)? as u32;
+        let handle = p.get(&UpdateMapping::hMemory)? as u32;
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        self.object(client, handle)?;
+        let (old, new) = (p.get(&UpdateMapping::pOldCpuAddress)?, p.get(&UpdateMapping::pNewCpuAddress)?);
+        match self.cpu_mappings.remove(&old) {
+            Some(mapping) if mapping.client == client && mapping.memory == handle => {
+                self.cpu_mappings.insert(new, mapping);
+                Ok(())
+            }
+            other => {
+                if let Some(mapping) = other {
+                    self.cpu_mappings.insert(old, mapping);
+                }
+                Err(Status::INVALID_ADDRESS.into())
+            }
+        }
+    }
+
+    /// The address space and range of a virtual memory object.
+    fn virtual_memory(&self, client: u32, handle: u32) -> Result<(Arc<VaSpace>, u64, u64), Status> {
+        match &self.object(client, handle)?.kind {
+            Kind::VirtualMemory { space, offset, limit } => Ok((Arc::clone(space), *offset, *limit)),
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    /// RM_MAP_MEMORY_DMA: maps memory into the address space of a virtual memory object.
+    pub(super) fn rm_map_memory_dma(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let (client, device) = (p.get(&MapDma::hClient)? as u32, p.get(&MapDma::hDevice)? as u32);
+        let (dma, handle) = (p.get(&MapDma::hDma)? as u32, p.get(&MapDma::hMemory)? as u32);
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        if !matches!(self.object(client, device)?.kind, Kind::Device { .. } | Kind::Subdevice { .. }) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let (space, first, limit) = self.virtual_memory(client, dma)?;
+        let memory = Arc::clone(self.memory(client, handle)?);
+        let (offset, length) = (p.get(&MapDma::offset)?, p.get(&MapDma::length)?);
+        let length = length.checked_next_multiple_of(PAGE).ok_or(Status::INVALID_LIMIT)?;
+        let inside = offset.checked_add(length).is_some_and(|end| end <= memory.size);
+        if length == 0 || !inside || !offset.is_multiple_of(PAGE) {
+            return Err(Status::INVALID_LIMIT.into());
+        }
+        let flags = (p.get(&MapDma::flags)? as u32).to_le_bytes();
+        let flags = Bits::new(&flags);
+        let access = match flags.get(&NVOS46_FLAGS::ACCESS)? {
+            NVOS46_FLAGS::ACCESS::READ_ONLY => Access::ReadOnly,
+            _ if memory.device_read_only => Access::ReadOnly,
+            _ => Access::ReadWriteAtomic,
+        };
+        let va = if flags.get(&NVOS46_FLAGS::DMA_OFFSET_FIXED)? != 0 {
+            p.get(&MapDma::dmaOffset)?
+        } else {
+            // Above everything else, on a boundary that any page size suits.
+            let lowest = first.max(1 << 32);
+            space.space.snapshot().end().max(lowest).next_multiple_of(2 << 20)
+        };
+        let last = va.checked_add(length - 1).ok_or(Status::INVALID_OFFSET)?;
+        if va < first || last > limit {
+            return Err(Status::INVALID_OFFSET.into());
+        }
+        space.space.map(va, length, Arc::clone(&memory.backing), offset, access).map_err(
+            |error| match error {
+                MapError::Overlap { .. } => Status::NO_MEMORY,
+                MapError::Range { .. } => Status::INVALID_OFFSET,
+                MapError::Memory { .. } => Status::INVALID_LIMIT,
+            },
+        )?;
+        p.set(&MapDma::dmaOffset, va)?;
+        Ok(())
+    }
+
+    /// RM_UNMAP_MEMORY_DMA: takes away what RM_MAP_MEMORY_DMA mapped at an address.
+    pub(super) fn rm_unmap_memory_dma(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let client = p.get(&UnmapDma::hClient)? as u32;
+        self.client(fd, client, Status::INVALID_CLIENT)?;
+        let (space, ..) = self.virtual_memory(client, p.get(&UnmapDma::hDma)? as u32)?;
+        let va = p.get(&UnmapDma::dmaOffset)?;
+        let (start, bytes, _) = space.space.snapshot().at(va).ok_or(Status::INVALID_OFFSET)?;
+        if start != va {
+            return Err(Status::INVALID_OFFSET.into());
+        }
+        // Since 550 a size may name a part.
+        let part = if self.branch >= Branch::R550 { p.get(&UnmapDma::size)? } else { 0 };
+        if part > bytes || !part.is_multiple_of(PAGE) {
+            return Err(Status::INVALID_LIMIT.into());
+        }
+        let bytes = if part == 0 { bytes } else { part };
+        space.space.unmap(va, bytes).map_err(|_| Status::INVALID_OFFSET)?;
+        Ok(())
+    }
+}

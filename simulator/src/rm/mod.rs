@@ -1,0 +1,295 @@
+//! The resource manager: the kernel module's side of `/dev/nvidiactl` and `/dev/nvidiaN`.
+//!
+//! `escape` takes the ioctls apart, `allocate` and `channel` build objects, `control` answers control calls, `mapping`
+//! makes memory visible to CPU and GPU, `free` takes objects away. What is not simulated is refused with the status
+//! that the module uses for what it does not have, and is remembered for [`crate::machine::Machine::unsupported`].
+#![forbid(unsafe_code)]
+
+mod allocate;
+mod channel;
+mod control;
+mod escape;
+mod free;
+mod mapping;
+mod object;
+mod query;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use nv_abi::{Branch, Errno, Fd, FieldError, Node, record::RecordError, rm::Status};
+
+pub(crate) use escape::with_record;
+pub(crate) use object::{Client, Kind, Memory, MemoryHome, Object, VaSpace};
+
+use crate::{
+    host::Host,
+    memory::{Backing, BackingError},
+    profile::Profile,
+    uvm,
+};
+
+/// Why a call did not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The system call fails.
+    Errno(Errno),
+    /// The system call succeeds and its status says why the request did not.
+    Status(Status),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<FieldError> for Refusal {
+    /// A row that the branch lacks, or an answer that its field cannot hold.
+    fn from(_: FieldError) -> Self {
+        Self::Status(Status::GENERIC)
+    }
+}
+
+impl From<RecordError> for Refusal {
+    /// The buffer is shorter than the struct: reading on would leave it.
+    fn from(_: RecordError) -> Self {
+        Self::Errno(Errno::EFAULT)
+    }
+}
+
+/// Something that a client asked for and the simulator does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// What, in words, with the vendor's name where there is one.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One simulated GPU as the kernel module knows it.
+#[derive(Debug)]
+pub(crate) struct Gpu {
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) host: Arc<Host>,
+    pub(crate) uuid: [u8; 16],
+    /// The module's number for the GPU: PCI domain, bus and slot.
+    pub(crate) id: u32,
+    pub(crate) bus: u8,
+    /// The doorbell page and the registers around it.
+    pub(crate) usermode: Arc<Backing>,
+    /// Bytes of video memory that are allocated.
+    pub(crate) vram_used: Arc<AtomicU64>,
+    /// Descriptors of the node that are open; the GPU is attached while there are any.
+    open: u32,
+    /// A control or ioctl attached the GPU.
+    attached: bool,
+    next_channel: u32,
+    next_group: u32,
+}
+
+impl Gpu {
+    pub(crate) const USERMODE_BYTES: u64 = 0x10000;
+
+    pub(crate) fn new(index: u8, profile: Arc<Profile>, host: Arc<Host>) -> Result<Self, BackingError> {
+        let bus = index + 1;
+        let mut uuid = *b"mockgpu-card-\0\0\0";
+        uuid[15] = index;
+        Ok(Self {
+            profile,
+            host,
+            uuid,
+            id: u32::from(bus) << 8,
+            bus,
+            usermode: Arc::new(Backing::new("usermode", Self::USERMODE_BYTES)?),
+            vram_used: Arc::default(),
+            open: 0,
+            attached: false,
+            // The card that was measured gave its first client channel the id 10.
+            next_channel: 10,
+            next_group: 1,
+        })
+    }
+
+    fn is_attached(&self) -> bool {
+        self.open > 0 || self.attached
+    }
+}
+
+/// What RM_MAP_MEMORY left on a descriptor for `mmap`.
+#[derive(Clone, Debug)]
+pub(crate) struct MapContext {
+    pub(crate) backing: Arc<Backing>,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) read_only: bool,
+    /// The GPU whose doorbell page this is.
+    pub(crate) doorbell: Option<usize>,
+}
+
+/// An open descriptor.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) node: Node,
+    /// Tells files apart that had the same descriptor number.
+    pub(crate) serial: u64,
+    /// The control file that REGISTER_FD tied this one to, by serial.
+    registered: Option<u64>,
+    pub(crate) context: Option<MapContext>,
+    attached_gpus: bool,
+    pub(crate) uvm: uvm::File,
+}
+
+/// A CPU mapping that RM knows of, by the cookie that RM_MAP_MEMORY returned.
+#[derive(Clone, Copy, Debug)]
+struct CpuMapping {
+    client: u32,
+    memory: u32,
+}
+
+/// The kernel module's state. One lock guards it, as the module's API lock does.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) branch: Branch,
+    pub(crate) version: String,
+    /// UVM keeps a reference to the process's memory and wants MM_INITIALIZE first.
+    pub(crate) uvm_needs_mm: bool,
+    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) files: BTreeMap<i32, File>,
+    clients: BTreeMap<u32, Client>,
+    unsupported: BTreeMap<String, u64>,
+    cpu_mappings: BTreeMap<u64, CpuMapping>,
+    memblock_size: Option<u64>,
+    serial: u64,
+    next_client: u32,
+    next_cookie: u64,
+    next_physical: u64,
+}
+
+impl Kernel {
+    /// The first descriptor: a process has three open before.
+    const FIRST_FD: i32 = 3;
+    /// Client handles are this and an index.
+    const FIRST_CLIENT: u32 = 0xc1d0_0000;
+    const CLIENTS: u32 = 0x10_0000;
+
+    pub(crate) fn new(branch: Branch, version: String, uvm_needs_mm: bool, gpus: Vec<Gpu>) -> Self {
+        Self {
+            branch,
+            version,
+            uvm_needs_mm,
+            gpus,
+            files: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            unsupported: BTreeMap::new(),
+            cpu_mappings: BTreeMap::new(),
+            memblock_size: None,
+            serial: 0,
+            next_client: 0,
+            next_cookie: 1,
+            next_physical: 0x20_0000,
+        }
+    }
+
+    pub(crate) fn open(&mut self, node: Node) -> Result<Fd, Errno> {
+        if let Node::Gpu(minor) = node {
+            self.gpus.get_mut(minor as usize).ok_or(Errno::ENOENT)?.open += 1;
+        }
+        // As the host does, the lowest number that is free.
+        let number = (Self::FIRST_FD..).find(|fd| !self.files.contains_key(fd)).ok_or(Errno::EMFILE)?;
+        self.serial += 1;
+        let file = File {
+            node,
+            serial: self.serial,
+            registered: None,
+            context: None,
+            attached_gpus: false,
+            uvm: uvm::File::Fresh,
+        };
+        self.files.insert(number, file);
+        Ok(Fd(number))
+    }
+
+    pub(crate) fn close(&mut self, fd: Fd) -> Result<(), Errno> {
+        let file = self.files.remove(&fd.0).ok_or(Errno::EBADF)?;
+        match file.node {
+            Node::Ctl => {
+                let owned = self.clients.values().filter(|client| client.owner == file.serial);
+                for client in owned.map(|client| client.handle).collect::<Vec<_>>() {
+                    self.free_client(client);
+                }
+            }
+            Node::Gpu(minor) => {
+                if let Some(gpu) = self.gpus.get_mut(minor as usize) {
+                    gpu.open = gpu.open.saturating_sub(1);
+                }
+            }
+            Node::Uvm => uvm::close(self, file),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn ioctl(&mut self, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+        match self.file(fd)?.node {
+            Node::Uvm => uvm::ioctl(self, fd, request, argument),
+            Node::Ctl | Node::Gpu(_) => escape::ioctl(self, fd, request, argument),
+        }
+    }
+
+    pub(crate) fn file(&self, fd: Fd) -> Result<&File, Errno> {
+        self.files.get(&fd.0).ok_or(Errno::EBADF)
+    }
+
+    pub(crate) fn file_mut(&mut self, fd: Fd) -> Result<&mut File, Errno> {
+        self.files.get_mut(&fd.0).ok_or(Errno::EBADF)
+    }
+
+    /// A client that the descriptor may use. `unknown` is the status for a handle that is no client. Handles are bound
+    /// to the file that made them; through any other file they are INVALID_CLIENT.
+    pub(crate) fn client(&self, fd: Fd, handle: u32, unknown: Status) -> Result<&Client, Refusal> {
+        let client = self.clients.get(&handle).ok_or(unknown)?;
+        let file = self.file(fd)?;
+        let identity = match file.node {
+            Node::Ctl => Some(file.serial),
+            Node::Gpu(_) | Node::Uvm => file.registered,
+        };
+        if Some(client.owner) != identity {
+            return Err(Status::INVALID_CLIENT.into());
+        }
+        Ok(client)
+    }
+
+    pub(crate) fn object(&self, client: u32, handle: u32) -> Result<&Object, Status> {
+        let client = self.clients.get(&client).ok_or(Status::INVALID_CLIENT)?;
+        client.objects.get(&handle).ok_or(Status::OBJECT_NOT_FOUND)
+    }
+
+    /// A memory object by handle.
+    pub(crate) fn memory(&self, client: u32, handle: u32) -> Result<&Arc<Memory>, Status> {
+        match &self.object(client, handle)?.kind {
+            Kind::Memory(memory) => Ok(memory),
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    /// Remembers something that is not simulated and gives the refusal for it.
+    pub(crate) fn not_supported(&mut self, what: impl Into<String>) -> Refusal {
+        *self.unsupported.entry(what.into()).or_default() += 1;
+        Status::NOT_SUPPORTED.into()
+    }
+
+    pub(crate) fn unsupported(&self) -> Vec<Unsupported> {
+        self.unsupported
+            .iter()
+            .map(|(what, count)| Unsupported { what: what.clone(), count: *count })
+            .collect()
+    }
+}
