@@ -84,18 +84,22 @@ pub fn compare(a: u64, b: u64, comparison: FloatCompare) -> bool {
     comparison.holds(f64::from_bits(a), f64::from_bits(b))
 }
 
-/// DSETP.MIN and .MAX as the first comparison of an FP64 minimum or maximum: whether `a` is the one
-/// to keep. -0 is below +0; a NaN in `b` keeps `a`, a NaN in `a` does not (not measured).
+/// DSETP.MIN, DSETP.MAX: whether `a` is the operand to keep, and whether both are NaN.
+///
+/// These are the instruction's two predicates (here the second is not the complement of the first),
+/// each then combined with the predicate operand. -0 is below +0; a NaN loses against a number. The
+/// compiler selects with the first and, under the second, makes `b` quiet (measured on H200).
 #[inline(always)]
-pub const fn keeps_first(a: u64, b: u64, minimum: bool) -> bool {
-    if is_nan(a) {
-        return false;
-    }
-    if is_nan(b) {
-        return true;
-    }
-    let (x, y) = (ordered(a), ordered(b));
-    if minimum { x < y } else { x > y }
+pub const fn min_max(a: u64, b: u64, minimum: bool) -> (bool, bool) {
+    let keeps = match (is_nan(a), is_nan(b)) {
+        (true, _) => false,
+        (false, true) => true,
+        (false, false) => {
+            let (x, y) = (ordered(a), ordered(b));
+            if minimum { x < y } else { x > y }
+        }
+    };
+    (keeps, is_nan(a) && is_nan(b))
 }
 
 /// Maps the bits so that signed integer order is numeric order with -0 below +0.

@@ -26,7 +26,8 @@ const fn mask(condition: bool) -> u32 {
 ///
 /// Negation counts in the carry: `a - 0` carries, as a 64-bit subtraction needs. How the hardware
 /// splits a double carry between its two predicates was not measured; their sum is right, and the
-/// consumer (`IADD3.X`) adds both.
+/// consumer (`IADD3.X`) adds both. Three negated zeros would carry three times; that third carry is
+/// lost.
 #[inline(always)]
 pub fn iadd3(a: u32, b: u32, c: u32, negate: [bool; 3]) -> Sum3 {
     let extra = u64::from(negate[0]) + u64::from(negate[1]) + u64::from(negate[2]);

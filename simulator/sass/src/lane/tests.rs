@@ -810,3 +810,25 @@ fn flushed_results_round_as_on_the_card() {
     }
     assert_eq!(lines, 1024);
 }
+
+#[test]
+fn compiled_fp64_minimum_and_maximum_are_those_of_the_card() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lane/h200_minmax.txt"));
+    let mut lines = 0;
+    for line in text.lines() {
+        let n: Vec<u64> = line[1..]
+            .split_whitespace()
+            .map(|word| u64::from_str_radix(word, 16).expect("a hexadecimal number"))
+            .collect();
+        for (minimum, expected) in [(true, n[2]), (false, n[3])] {
+            // DSETP.MIN P0, P1; FSEL and SEL by P0; @P1 the high word of b with the quiet bit.
+            let (keeps, both_nan) = double::min_max(n[0], n[1], minimum);
+            let low = if keeps { n[0] } else { n[1] } as u32;
+            let high = if keeps { n[0] } else { n[1] } >> 32;
+            let high = if both_nan { n[1] >> 32 | 0x8_0000 } else { high };
+            assert_eq!(high << 32 | u64::from(low), expected, "{line}");
+        }
+        lines += 1;
+    }
+    assert_eq!(lines, 225);
+}
