@@ -1,7 +1,10 @@
 //! A GPU, opened: channels, timeline, local memory, and what people do with it.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -88,7 +91,9 @@ struct Inner {
     copy: Channel,
     #[allow(dead_code, reason = "owns the group: freed after its channels")]
     group: Arc<ChannelGroup>,
-    local: Mutex<LocalMemory>,
+    /// Grown under the lock; read without it while a queue is encoded.
+    local_bytes: AtomicU32,
+    local: Mutex<Option<Allocation>>,
     arguments: Mutex<Arguments>,
     staging: Mutex<Allocation>,
     timeline: Mutex<Timeline>,
@@ -96,12 +101,6 @@ struct Inner {
     options: Options,
     index: usize,
     gpu: Arc<Gpu>,
-}
-
-#[derive(Debug, Default)]
-struct LocalMemory {
-    bytes_per_thread: u32,
-    memory: Option<Allocation>,
 }
 
 #[derive(Debug)]
@@ -143,6 +142,7 @@ impl Device {
             compute,
             copy,
             group,
+            local_bytes: AtomicU32::new(0),
             local: Mutex::default(),
             arguments: Mutex::new(arguments),
             staging: Mutex::new(Allocation::new(&gpu, Request::host(STAGING))?),
@@ -336,7 +336,7 @@ impl Device {
             path: self.0.options.arguments,
             fold_releases: self.0.options.fold_releases,
             arena,
-            local_bytes: lock(&self.0.local).bytes_per_thread,
+            local_bytes: self.local_memory_per_thread(),
         }
     }
 
@@ -412,7 +412,7 @@ impl Device {
         let bytes =
             bytes.checked_next_multiple_of(LOCAL_UNIT).ok_or(Error::AddressSpace { bytes: bytes.into() })?;
         let mut local = lock(&self.0.local);
-        if bytes <= local.bytes_per_thread {
+        if bytes <= self.local_memory_per_thread() {
             return Ok(());
         }
         let geometry = self.gpu().geometry;
@@ -433,25 +433,14 @@ impl Device {
         )?;
         self.channel(Engine::Compute).submit(&push.words, self.deadline())?;
         // Before the old memory goes, the methods above must have been taken.
-        let signal = self.signal(0)?;
-        let mut commands = Commands::default();
-        commands.release(&signal, 1, false);
-        let context = Context {
-            local_bytes: bytes,
-            arena: 0,
-            generation: self.gpu().generation,
-            path: self.0.options.arguments,
-            fold_releases: false,
-        };
-        self.channel(Engine::Compute).submit(&encode(&context, &commands.list)?.words, self.deadline())?;
-        self.wait(&signal, 1, self.deadline())?;
-        *local = LocalMemory { bytes_per_thread: bytes, memory: Some(memory) };
+        self.drain(Engine::Compute)?;
+        self.0.local_bytes.store(bytes, Ordering::Release);
+        *local = Some(memory);
         Ok(())
     }
 
     /// Bytes of local memory that each thread has now.
     pub fn local_memory_per_thread(&self) -> u32 {
-        let local = lock(&self.0.local);
-        local.memory.as_ref().map_or(0, |_| local.bytes_per_thread)
+        self.0.local_bytes.load(Ordering::Acquire)
     }
 }

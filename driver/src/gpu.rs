@@ -11,7 +11,10 @@ use nv_abi::{
         NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS, NV2080_ALLOC_PARAMETERS,
         NV2080_CTRL_GPU_GET_GID_INFO_PARAMS, NV2080_CTRL_GR_GET_INFO_PARAMS, NV2080_CTRL_PERF_BOOST_PARAMS,
         class, control,
-        flags::{NV_DEVICE_ALLOCATION_VAMODE_MULTIPLE_VASPACES, NV_VASPACE_ALLOCATION_FLAGS},
+        flags::{
+            NV_DEVICE_ALLOCATION_VAMODE_MULTIPLE_VASPACES,
+            NV_DEVICE_ALLOCATION_VAMODE_OPTIONAL_MULTIPLE_VASPACES, NV_VASPACE_ALLOCATION_FLAGS,
+        },
     },
 };
 
@@ -218,7 +221,14 @@ impl Gpu {
         let mut params = system.record(&device_parameters::STRUCT);
         params.set(&device_parameters::deviceId, info.get(&id_info::deviceInstance)?)?;
         params.set(&device_parameters::hClientShare, system.root.into())?;
-        params.set(&device_parameters::vaMode, NV_DEVICE_ALLOCATION_VAMODE_MULTIPLE_VASPACES.into())?;
+        // A virtual-memory object needs the device's own address space, which the other mode does not make: mapping
+        // through it then fails with INVALID_STATE (measured on H200).
+        let mode = if options.map_memory_dma {
+            NV_DEVICE_ALLOCATION_VAMODE_OPTIONAL_MULTIPLE_VASPACES
+        } else {
+            NV_DEVICE_ALLOCATION_VAMODE_MULTIPLE_VASPACES
+        };
+        params.set(&device_parameters::vaMode, mode.into())?;
         let device = system.alloc(system.root, class::NV01_DEVICE_0, Some(&mut params))?;
         // Whatever fails from here on, freeing the device frees what is below it.
         let rest = || -> Result<Self, Error> {

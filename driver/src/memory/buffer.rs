@@ -50,18 +50,31 @@ macro_rules! elements {
 
 elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
+/// The memory with the device that may still be using it.
+#[derive(Debug)]
+struct Held {
+    device: Device,
+    allocation: Allocation,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Memory must not go while the GPU uses it; a dead channel uses nothing.
+        let _ = self.device.synchronize();
+    }
+}
+
 /// GPU memory that holds `len` elements.
 #[derive(Clone, Debug)]
 pub struct Buffer<T: Element> {
-    device: Device,
-    allocation: Arc<Allocation>,
+    held: Arc<Held>,
     len: usize,
     element: PhantomData<T>,
 }
 
 impl<T: Element> Buffer<T> {
     pub(crate) fn new(device: &Device, allocation: Allocation, len: usize) -> Self {
-        Self { device: device.clone(), allocation: Arc::new(allocation), len, element: PhantomData }
+        Self { held: Arc::new(Held { device: device.clone(), allocation }), len, element: PhantomData }
     }
 
     /// Elements.
@@ -81,17 +94,17 @@ impl<T: Element> Buffer<T> {
 
     /// The GPU virtual address, also the CPU's where it is visible.
     pub fn address(&self) -> u64 {
-        self.allocation.address()
+        self.held.allocation.address()
     }
 
     /// Where its pages are.
     pub fn location(&self) -> Location {
-        self.allocation.location()
+        self.held.allocation.location()
     }
 
     /// Whether the CPU has it mapped.
     pub fn is_visible(&self) -> bool {
-        self.allocation.is_visible()
+        self.held.allocation.is_visible()
     }
 
     /// Copies a slice into the buffer, from its first element on: through the CPU's mapping, or else the copy queue.
@@ -101,14 +114,15 @@ impl<T: Element> Buffer<T> {
         if bytes.len() as u64 > self.bytes() {
             return Err(bounds("the buffer", 0, bytes.len() as u64, self.bytes()));
         }
-        if self.allocation.is_visible() {
-            self.device.synchronize()?;
-            self.allocation
+        if self.held.allocation.is_visible() {
+            self.held.device.synchronize()?;
+            self.held
+                .allocation
                 .window()?
                 .write(0, &bytes)
                 .ok_or_else(|| bounds("the buffer", 0, bytes.len() as u64, self.bytes()))
         } else {
-            self.device.upload(self.address(), &bytes)
+            self.held.device.upload(self.address(), &bytes)
         }
     }
 
@@ -119,14 +133,15 @@ impl<T: Element> Buffer<T> {
             return Err(bounds("the buffer", 0, length as u64, self.bytes()));
         }
         let mut bytes = vec![0; length];
-        if self.allocation.is_visible() {
-            self.device.synchronize()?;
-            self.allocation
+        if self.held.allocation.is_visible() {
+            self.held.device.synchronize()?;
+            self.held
+                .allocation
                 .window()?
                 .read(0, &mut bytes)
                 .ok_or_else(|| bounds("the buffer", 0, length as u64, self.bytes()))?;
         } else {
-            self.device.download(self.address(), &mut bytes)?;
+            self.held.device.download(self.address(), &mut bytes)?;
         }
         values.copy_from_slice(&T::decode(&bytes));
         Ok(())
@@ -141,6 +156,6 @@ impl<T: Element> Buffer<T> {
 
     /// Makes the buffer reachable, at the same address, for another device of the same system.
     pub fn share_with(&self, device: &Device) -> Result<(), Error> {
-        self.allocation.map(device.gpu())
+        self.held.allocation.map(device.gpu())
     }
 }

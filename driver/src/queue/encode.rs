@@ -13,6 +13,7 @@ use super::{ArgumentPath, Command, Condition};
 use crate::{
     Error,
     pushbuffer::{COMPUTE, COPY, HOST, Pushbuffer, data, upper_lower},
+    qmd::Launch,
 };
 
 /// Data words of one inline upload: a method header's count has 13 bits, and the seed stops at 4095.
@@ -70,16 +71,24 @@ pub(crate) struct Encoded {
     pub(crate) launches: Vec<EncodedLaunch>,
 }
 
+/// Where a launch's memory lies in the arena.
+struct Slots {
+    bank: u64,
+    qmd: u64,
+    end: u64,
+}
+
+fn slots(generation: Generation, launch: &Launch, bank: u64) -> Slots {
+    let qmd = (bank + launch.bank_bytes(generation)).next_multiple_of(ALIGNMENT);
+    Slots { bank, qmd, end: (qmd + generation.qmd_version().bytes() as u64).next_multiple_of(ALIGNMENT) }
+}
+
 /// Bytes of arena that the commands need.
 pub(crate) fn arena_bytes(generation: Generation, commands: &[Command]) -> u64 {
-    let qmd = (generation.qmd_version().bytes() as u64).next_multiple_of(ALIGNMENT);
-    commands
-        .iter()
-        .map(|command| match command {
-            Command::Launch(launch) => launch.bank_bytes(generation).next_multiple_of(ALIGNMENT) + qmd,
-            _ => 0,
-        })
-        .sum()
+    commands.iter().fold(0, |offset, command| match command {
+        Command::Launch(launch) => slots(generation, launch, offset).end,
+        _ => offset,
+    })
 }
 
 pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded, Error> {
@@ -89,6 +98,19 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
     let mut offset = 0;
     // The launch that a release or another launch can still be attached to, and its free release slot.
     let mut active: Option<(usize, u32)> = None;
+    // Whether a launch may still run: launches that are not chained start side by side.
+    let mut running = false;
+    if context.path == ArgumentPath::InlineToMemory {
+        // All at the front, so that launches after each other can still be chained.
+        let mut offset = 0;
+        for command in commands {
+            if let Command::Launch(launch) = command {
+                let slots = slots(context.generation, launch, offset);
+                inline(&mut push, context.arena + slots.bank, &launch.bank(context.generation)?)?;
+                offset = slots.end;
+            }
+        }
+    }
     for command in commands {
         let place = match command {
             Command::Wait { address, value, condition, wide } => {
@@ -103,18 +125,20 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
                     Place::Slot(index, slot)
                 }
                 _ => {
-                    active = None;
+                    (active, running) = (None, false);
                     release(&mut push, *address, *value, *timestamp, *wide)?
                 }
             },
             Command::CopyRelease { address, value } => copy_release(&mut push, *address, *value)?,
             Command::Barrier => {
                 active = None;
+                finish(&mut push, &mut running)?;
                 invalidate(&mut push)?;
                 Place::Fixed
             }
             Command::Inline { address, data } => {
                 active = None;
+                finish(&mut push, &mut running)?;
                 inline(&mut push, *address, data)?;
                 Place::Fixed
             }
@@ -123,28 +147,24 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
             }
             Command::Launch(launch) => {
                 let bank = launch.bank(context.generation)?;
-                let bank_offset = offset;
-                let qmd_offset = (bank_offset + bank.len() as u64).next_multiple_of(ALIGNMENT);
-                offset = qmd_offset
-                    + (context.generation.qmd_version().bytes() as u64).next_multiple_of(ALIGNMENT);
+                let Slots { bank: bank_offset, qmd: qmd_offset, end } =
+                    slots(context.generation, launch, offset);
+                offset = end;
                 let qmd = launch.qmd(context.generation, context.arena + bank_offset, context.local_bytes)?;
                 let address = context.arena + qmd_offset;
-                let inline_arguments = context.path == ArgumentPath::InlineToMemory;
-                if inline_arguments {
-                    inline(&mut push, context.arena + bank_offset, &bank)?;
-                }
                 match active {
-                    Some((previous, _)) if !inline_arguments => {
+                    Some((previous, _)) => {
                         let dependent = Dependent { address, action: ACTION_SCHEDULE, prefetch: true };
                         launches[previous].qmd.set_dependent(0, Some(dependent))?;
                     }
-                    _ => {
+                    None => {
+                        finish(&mut push, &mut running)?;
                         invalidate(&mut push)?;
                         start(&mut push, address)?;
                     }
                 }
                 launches.push(EncodedLaunch { qmd, qmd_offset, bank_offset, bank });
-                active = Some((launches.len() - 1, 0));
+                (active, running) = (Some((launches.len() - 1, 0)), true);
                 Place::Launch(launches.len() - 1)
             }
         };
@@ -244,6 +264,14 @@ fn invalidate(push: &mut Pushbuffer) -> Result<(), Error> {
     use compute::INVALIDATE_SHADER_CACHES_NO_WFI as i;
     let word = data(&[(&i::INSTRUCTION, 1), (&i::GLOBAL_DATA, 1), (&i::CONSTANT, 1)])?;
     push.methods(COMPUTE, &compute::INVALIDATE_SHADER_CACHES_NO_WFI, &[word])
+}
+
+/// Waits for launches that may still run.
+fn finish(push: &mut Pushbuffer, running: &mut bool) -> Result<(), Error> {
+    if std::mem::take(running) {
+        push.methods(COMPUTE, &compute::WAIT_FOR_IDLE, &[0])?;
+    }
+    Ok(())
 }
 
 fn start(push: &mut Pushbuffer, qmd: u64) -> Result<(), Error> {
