@@ -316,8 +316,8 @@ fn client(kernel: &Kernel, p: &Record, fd: &StructField, handle: &StructField) -
     }
 }
 
-/// The address space in which a channel's buffers lie, by handle: its bytes are the module's own, so that only the
-/// addresses are taken.
+/// Bytes of address space that a channel's context buffers take. The buffers themselves are the module's own and no
+/// simulated engine looks into them.
 const CHANNEL_BUFFERS: u64 = 2 << 20;
 
 fn register_channel(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
@@ -352,9 +352,8 @@ fn register_channel(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> R
     Ok(())
 }
 
-fn unregister_channel(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
-    // The UUID is gone from 590 on; the pair of handles is enough.
-    let _ = kernel.branch;
+fn unregister_channel(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    // The UUID is gone from 590 on: the pair of handles is enough.
     let client = p.get(&UnregisterChannel::hClient)? as u32;
     let channel = p.get(&UnregisterChannel::hChannel)? as u32;
     let (_, base) = space.channels.remove(&(client, channel)).ok_or(Status::INVALID_CHANNEL)?;

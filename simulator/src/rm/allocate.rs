@@ -1,6 +1,12 @@
 //! RM_ALLOC: objects of every class but channels.
 
-use std::sync::{Arc, atomic::AtomicBool, atomic::Ordering};
+use std::{
+    collections::btree_map::Entry,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use nv_abi::{
     Bits, Errno, Fd, Node, Record, StructField,
@@ -160,8 +166,8 @@ impl Kernel {
         for _ in 0..Self::CLIENTS {
             let handle = Self::FIRST_CLIENT + self.next_client;
             self.next_client = (self.next_client + 1) % Self::CLIENTS;
-            if !self.clients.contains_key(&handle) {
-                self.clients.insert(handle, Client::new(handle, owner));
+            if let Entry::Vacant(free) = self.clients.entry(handle) {
+                free.insert(Client::new(handle, owner));
                 return Ok(handle);
             }
         }

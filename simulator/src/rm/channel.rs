@@ -121,7 +121,7 @@ impl Kernel {
         in_group: bool,
     ) -> Result<Arc<VaSpace>, Refusal> {
         let (share, space) = (a.handle(&P::hContextShare)?, a.handle(&P::hVASpace)?);
-        if share != 0 && space != 0 || space != 0 && in_group {
+        if space != 0 && (share != 0 || in_group) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         let found = if share != 0 {
@@ -154,14 +154,12 @@ impl Kernel {
         let classes = self.gpus[gpu].profile.generation.classes();
         let known = [classes.compute, classes.copy, class::KEPLER_INLINE_TO_MEMORY_B];
         if !known.contains(&a.class.number) {
-            // Three- and two-dimensional graphics exist on the card; older engine classes do not.
-            return Err(if a.class.name.ends_with("COMPUTE_A") || a.class.name.ends_with("COMPUTE_B") {
-                Status::INVALID_CLASS.into()
-            } else if a.class.internal == "KernelCeContext" {
-                Status::INVALID_CLASS.into()
-            } else {
-                self.not_supported(format!("class {} ({:#06x})", a.class.name, a.class.number))
-            });
+            // Engines of another generation do not exist on the card; graphics does, but is not simulated.
+            let compute = a.class.name.ends_with("COMPUTE_A") || a.class.name.ends_with("COMPUTE_B");
+            if compute || a.class.internal == "KernelCeContext" {
+                return Err(Status::INVALID_CLASS.into());
+            }
+            return Err(self.not_supported(format!("class {} ({:#06x})", a.class.name, a.class.number)));
         }
         // A copy runlist has no graphics engine.
         if engine != NV2080_ENGINE_TYPE_GRAPHICS && a.class.internal != "KernelCeContext" {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use nv_abi::{
     Fd, Record, StructField,
     rm::{
-        NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS as ClearAll,
         NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS as DebugFault,
         NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS as MmuDebug,
         NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS as Reset, NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS as ClassEngine,
@@ -20,9 +19,9 @@ use nv_abi::{
 };
 
 use super::{Kernel, Kind, Refusal, channel::NOTIFIER_BYTES, object::Channel};
-use crate::{client_memory, host};
+use crate::{client_memory, host, memory::AccessKind};
 
-/// The object that a control was called on, and where in the client's memory nothing further is needed for it.
+/// The object that a control was called on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) client: u32,
@@ -73,7 +72,6 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV2080_CTRL_CMD_BUS_GET_PCI_INFO, Kernel::bus_pci_info),
     (c::NV2080_CTRL_CMD_PERF_BOOST, Kernel::perf_boost),
     (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, Kernel::set_mode_mmu_debug),
-    (c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, Kernel::clear_all_sm_error_states),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, Kernel::read_all_sm_error_states),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, Kernel::debug_mmu_fault_info),
     (c::NV906F_CTRL_GET_CLASS_ENGINEID, Kernel::class_engine_id),
@@ -283,12 +281,6 @@ impl Kernel {
         }
     }
 
-    fn clear_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        self.debugger(target)?;
-        let _ = p.get(&ClearAll::numSMsToClear)?;
-        Err(self.control_not_supported(c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES))
-    }
-
     fn read_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         use nv_abi::rm::NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS as States;
         let (host, channel) = self.debugger(target)?;
@@ -323,10 +315,10 @@ impl Kernel {
 }
 
 /// The MMU's number of an access: NV_PFAULT_ACCESS_TYPE (dev_fault), virtual.
-fn access_type(access: crate::memory::AccessKind) -> u32 {
+fn access_type(access: AccessKind) -> u32 {
     match access {
-        crate::memory::AccessKind::Read => 0,
-        crate::memory::AccessKind::Write => 1,
-        crate::memory::AccessKind::Atomic => 2,
+        AccessKind::Read => 0,
+        AccessKind::Write => 1,
+        AccessKind::Atomic => 2,
     }
 }

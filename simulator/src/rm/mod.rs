@@ -13,6 +13,8 @@ mod free;
 mod mapping;
 mod object;
 mod query;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

@@ -34,8 +34,10 @@ const ALL_IDS: u64 = 0x0000_ffff;
 /// The module's name for its releases.
 const TITLE: &str = "NVIDIA UNIX Open Kernel Module for x86_64";
 
+type Answer = fn(&Profile) -> u32;
+
 /// Indices of GR_GET_INFO (`ctrl0080gr.h`) with their answers.
-const GR_INFO: &[(u32, fn(&Profile) -> u32)] = &[
+const GR_INFO: &[(u32, Answer)] = &[
     (0x0c, |profile| profile.sm_version),
     (0x0d, |profile| profile.warps_per_sm),
     (0x0e, |_| 32),
