@@ -1,3 +1,4 @@
 //! One binary of end-to-end tests.
 
 mod cubins;
+mod device;
