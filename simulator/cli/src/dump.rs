@@ -1,9 +1,13 @@
 //! `mockgpu dump`: a file in words.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand, ValueEnum};
+use nv_abi::{
+    arch,
+    dump::{self, Subchannels},
+};
 use nv_driver::program::{Cubin, CubinError};
 
 /// Which kind of file.
@@ -14,6 +18,65 @@ pub enum What {
         /// The ELF file, in the dialect of CUDA 12 or 13.
         file: PathBuf,
     },
+    /// Pushbuffer words: per word its offset, the raw word and the method with its fields.
+    Push {
+        /// The words, little-endian.
+        file: PathBuf,
+        #[command(flatten)]
+        generation: Generation,
+        /// Classes bound before the segment begins, as SUBCHANNEL=CLASS, the class in hexadecimal: `1=c9c0`.
+        #[arg(long = "bind", value_parser = binding)]
+        bindings: Vec<(u8, u32)>,
+    },
+    /// GPFIFO entries of 8 bytes.
+    Gpfifo {
+        /// The entries, little-endian.
+        file: PathBuf,
+    },
+    /// A QMD, in the version that the generation takes.
+    Qmd {
+        /// The descriptor's bytes.
+        file: PathBuf,
+        #[command(flatten)]
+        generation: Generation,
+    },
+}
+
+/// Whose classes and descriptors the bytes are of.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Generation {
+    /// The GPU generation.
+    #[arg(long = "generation", value_enum, default_value = "ada")]
+    name: Name,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Name {
+    Ampere,
+    Ada,
+    Hopper,
+    Blackwell,
+}
+
+impl From<Generation> for arch::Generation {
+    fn from(generation: Generation) -> Self {
+        match generation.name {
+            Name::Ampere => Self::Ampere,
+            Name::Ada => Self::Ada,
+            Name::Hopper => Self::Hopper,
+            Name::Blackwell => Self::Blackwell,
+        }
+    }
+}
+
+fn binding(text: &str) -> Result<(u8, u32), String> {
+    let (subchannel, class) = text.split_once('=').ok_or("expected SUBCHANNEL=CLASS, such as 1=c9c0")?;
+    let subchannel = subchannel.parse().ok().filter(|n| *n < 8).ok_or("a subchannel is a number from 0 to 7")?;
+    let class = u32::from_str_radix(class.trim_start_matches("0x"), 16).map_err(|error| error.to_string())?;
+    match nv_abi::method::class_table(class) {
+        Some(_) => Ok((subchannel, class)),
+        None => Err(format!("no class {class:#x} with methods is known here")),
+    }
 }
 
 /// Why nothing was printed.
@@ -26,6 +89,24 @@ pub enum DumpError {
         file: PathBuf,
         /// Why.
         error: std::io::Error,
+    },
+    /// The file ends inside a unit.
+    #[error("{}: {bytes} bytes are no whole number of {unit}-byte units", file.display())]
+    Size {
+        /// The file.
+        file: PathBuf,
+        /// Its size.
+        bytes: usize,
+        /// The unit.
+        unit: usize,
+    },
+    /// The file is shorter than the descriptor.
+    #[error("{}: {error}", file.display())]
+    Qmd {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: nv_abi::FieldError,
     },
     /// It is no cubin that loads.
     #[error("{}: {error}", file.display())]
@@ -41,11 +122,38 @@ pub enum DumpError {
 pub fn run(what: &What) -> Result<String, DumpError> {
     match what {
         What::Cubin { file } => {
-            let bytes = std::fs::read(file).map_err(|error| DumpError::Read { file: file.clone(), error })?;
-            let parsed =
-                Cubin::parse(&bytes).map_err(|error| DumpError::Cubin { file: file.clone(), error })?;
+            let parsed = Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.clone(), error })?;
             Ok(cubin(&parsed))
         }
+        What::Push { file, generation, bindings } => {
+            let words: Vec<u32> = units(file)?.into_iter().map(u32::from_le_bytes).collect();
+            let mut subchannels = Subchannels::new((*generation).into());
+            for (subchannel, class) in bindings {
+                subchannels.bind(*subchannel, *class);
+            }
+            Ok(dump::pushbuffer(&words, &mut subchannels))
+        }
+        What::Gpfifo { file } => {
+            let entries = units(file)?.into_iter().map(u64::from_le_bytes);
+            Ok(entries.map(|raw| dump::entry(raw).trim_end().to_owned() + "\n").collect())
+        }
+        What::Qmd { file, generation } => {
+            let version = arch::Generation::from(*generation).qmd_version();
+            dump::qmd(version, &read(file)?).map_err(|error| DumpError::Qmd { file: file.clone(), error })
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, DumpError> {
+    std::fs::read(file).map_err(|error| DumpError::Read { file: file.to_owned(), error })
+}
+
+fn units<const N: usize>(file: &Path) -> Result<Vec<[u8; N]>, DumpError> {
+    let bytes = read(file)?;
+    let (units, rest) = bytes.as_chunks();
+    match rest {
+        [] => Ok(units.to_vec()),
+        _ => Err(DumpError::Size { file: file.to_owned(), bytes: bytes.len(), unit: N }),
     }
 }
 
@@ -100,6 +208,29 @@ mod tests {
         let text = cubin(&Cubin::parse(&bytes).unwrap());
         assert!(text.starts_with("Abi8, sm_89,"), "{text}");
         assert!(text.contains("\nvector_add\n") && text.contains("bytes from c[0x0][0x160]"), "{text}");
+    }
+
+    #[test]
+    fn a_pushbuffer_file_is_printed_method_by_method() {
+        let folder = std::env::temp_dir().join(format!("mockgpu-dump-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("push.bin");
+        // The seed's release: a burst of five words to SEM_ADDR_LO.
+        let words = [0x2005_0017u32, 0x1000, 0x10, 7, 0, 0x0310_0001];
+        std::fs::write(&file, words.map(u32::to_le_bytes).as_flattened()).unwrap();
+        let generation = Generation { name: Name::Ada };
+        let text = run(&What::Push { file: file.clone(), generation, bindings: vec![] }).unwrap();
+        assert!(text.contains("SEM_EXECUTE") && text.contains("RELEASE"), "{text}");
+        std::fs::write(&file, [1, 2, 3]).unwrap();
+        let error = run(&What::Gpfifo { file }).unwrap_err();
+        assert!(error.to_string().ends_with("3 bytes are no whole number of 8-byte units"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_binding_names_a_subchannel_and_a_class_that_exist() {
+        assert_eq!(binding("1=c9c0"), Ok((1, 0xc9c0)));
+        assert!(binding("8=c9c0").is_err() && binding("1=1234").is_err() && binding("c9c0").is_err());
     }
 
     #[test]
