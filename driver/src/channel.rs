@@ -336,6 +336,10 @@ impl Channel {
                 byte => name.push(char::from(byte)),
             }
         }
+        if name.is_empty() {
+            // Another channel of the group ran into it.
+            return Ok(None);
+        }
         Ok(Some(MmuFaultInfo {
             address: params.get(&p::addrHi)? << 32 | params.get(&p::addrLo)?,
             fault_type: params.get(&p::faultType)? as u32,

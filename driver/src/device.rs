@@ -269,8 +269,16 @@ impl Device {
 
     /// An error if one of the channels has died.
     pub fn check(&self) -> Result<(), Error> {
-        self.0.compute.check()?;
-        self.0.copy.check()
+        // A fault of one channel kills its whole group, and each notifier says so; only the channel that ran into it
+        // knows the address.
+        match (self.0.compute.check(), self.0.copy.check()) {
+            (Err(Error::ChannelFault(whole)), Err(Error::ChannelFault(cause)))
+                if whole.mmu.is_none() && cause.mmu.is_some() =>
+            {
+                Err(Error::ChannelFault(cause))
+            }
+            (compute, copy) => compute.and(copy),
+        }
     }
 
     /// Waits for everything that went through the device's timeline: launches, uploads and downloads.

@@ -71,7 +71,8 @@ impl From<Generation> for arch::Generation {
 
 fn binding(text: &str) -> Result<(u8, u32), String> {
     let (subchannel, class) = text.split_once('=').ok_or("expected SUBCHANNEL=CLASS, such as 1=c9c0")?;
-    let subchannel = subchannel.parse().ok().filter(|n| *n < 8).ok_or("a subchannel is a number from 0 to 7")?;
+    let subchannel =
+        subchannel.parse().ok().filter(|n| *n < 8).ok_or("a subchannel is a number from 0 to 7")?;
     let class = u32::from_str_radix(class.trim_start_matches("0x"), 16).map_err(|error| error.to_string())?;
     match nv_abi::method::class_table(class) {
         Some(_) => Ok((subchannel, class)),
@@ -122,7 +123,8 @@ pub enum DumpError {
 pub fn run(what: &What) -> Result<String, DumpError> {
     match what {
         What::Cubin { file } => {
-            let parsed = Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.clone(), error })?;
+            let parsed =
+                Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.clone(), error })?;
             Ok(cubin(&parsed))
         }
         What::Push { file, generation, bindings } => {
