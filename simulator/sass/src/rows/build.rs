@@ -1,0 +1,211 @@
+//! Words that the rows are written in.
+use super::{FieldId, Op};
+use crate::row::{Hide, NO_BIT};
+use crate::{Arch, Bits, ImmediateKind, MarkBits, Modifier, Row, Slot, SlotKind, Source};
+
+pub(super) const fn slot(kind: SlotKind) -> Slot {
+    Slot { kind, hide: Hide::Never }
+}
+pub(super) const fn marks(negate: u8, absolute: u8, invert: u8) -> MarkBits {
+    MarkBits { negate, absolute, invert }
+}
+pub(super) const fn reg(lo: u8) -> Slot {
+    reg_m(lo, MarkBits::NONE)
+}
+pub(super) const fn reg_m(lo: u8, marks: MarkBits) -> Slot {
+    slot(SlotKind::Register { lo, marks, half: NO_BIT, tag: "" })
+}
+pub(super) const fn reg_half(lo: u8, marks: MarkBits, half: u8) -> Slot {
+    slot(SlotKind::Register { lo, marks, half, tag: "" })
+}
+pub(super) const fn reg_tag(lo: u8, tag: &'static str) -> Slot {
+    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: NO_BIT, tag })
+}
+pub(super) const fn ureg(lo: u8) -> Slot {
+    slot(SlotKind::Uniform { lo, marks: MarkBits::NONE, half: NO_BIT })
+}
+pub(super) const fn pred(lo: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: false })
+}
+pub(super) const fn pred_not(lo: u8, not: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not, uniform: false })
+}
+pub(super) const fn upred(lo: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: true })
+}
+pub(super) const fn upred_not(lo: u8, not: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not, uniform: true })
+}
+pub(super) const fn imm(lo: u8, width: u8) -> Slot {
+    slot(SlotKind::Immediate { bits: Bits::run(lo, width), kind: ImmediateKind::Unsigned })
+}
+pub(super) const fn imm_split(low: (u8, u8), high: (u8, u8)) -> Slot {
+    slot(SlotKind::Immediate { bits: Bits::split(low, high), kind: ImmediateKind::Unsigned })
+}
+pub(super) const fn field(id: FieldId, lo: u8, width: u8, spelling: &'static [&'static str]) -> Modifier {
+    Modifier { id, bits: Bits::run(lo, width), spelling }
+}
+pub(super) const fn field_split(
+    id: FieldId,
+    low: (u8, u8),
+    high: (u8, u8),
+    spelling: &'static [&'static str],
+) -> Modifier {
+    Modifier { id, bits: Bits::split(low, high), spelling }
+}
+
+const PLAIN: Source = Source {
+    third: false,
+    negate: false,
+    absolute: false,
+    invert: false,
+    halves: false,
+    kind: ImmediateKind::Unsigned,
+};
+pub(super) const fn source(source: Source) -> Slot {
+    slot(SlotKind::Source(source))
+}
+/// Integer source, unsigned immediates.
+pub(super) const B: Slot = source(PLAIN);
+/// Integer source, signed immediates.
+pub(super) const B_S: Slot = source(Source { kind: ImmediateKind::Signed, ..PLAIN });
+/// Integer source with a sign, signed immediates.
+pub(super) const B_NS: Slot = source(Source { kind: ImmediateKind::Signed, negate: true, ..PLAIN });
+/// Integer source with a sign, unsigned immediates.
+pub(super) const B_N: Slot = source(Source { negate: true, ..PLAIN });
+/// Integer source with a complement, signed immediates.
+pub(super) const B_IS: Slot = source(Source { kind: ImmediateKind::Signed, invert: true, ..PLAIN });
+/// Float source.
+pub(super) const B_F32: Slot =
+    source(Source { kind: ImmediateKind::F32, negate: true, absolute: true, ..PLAIN });
+/// Double source.
+pub(super) const B_F64: Slot =
+    source(Source { kind: ImmediateKind::F64High, negate: true, absolute: true, ..PLAIN });
+/// Packed half source.
+pub(super) const B_F16: Slot =
+    source(Source { kind: ImmediateKind::F16x2, negate: true, absolute: true, halves: true, ..PLAIN });
+/// The same source as the third instead of the second.
+pub(super) const fn third(slot: Slot) -> Slot {
+    match slot.kind {
+        SlotKind::Source(s) => Slot { kind: SlotKind::Source(Source { third: true, ..s }), hide: slot.hide },
+        _ => slot,
+    }
+}
+
+/// Forms of an opcode with a second and no third source.
+pub(super) const FORMS_B: &[u16] = &[1, 4, 5, 6];
+/// The same when the opcode counts that source as its third.
+pub(super) const FORMS_C: &[u16] = &[1, 2, 3, 7];
+/// Forms with both.
+pub(super) const FORMS_BC: &[u16] = &[1, 2, 3, 4, 5, 6, 7];
+
+fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool) -> SlotKind {
+    // In forms 2, 3 and 7 the third source sits at 63:32 and the second one moves to 71:64.
+    let swapped = matches!(form, 2 | 3 | 7);
+    let special = if alone { true } else { source.third == swapped };
+    let sign = if special { 63 } else { 75 };
+    let bits = MarkBits {
+        negate: if source.negate { sign } else { NO_BIT },
+        absolute: match (source.absolute, special) {
+            (false, _) => NO_BIT,
+            (true, true) => 62,
+            (true, false) => 74,
+        },
+        invert: if source.invert { sign } else { NO_BIT },
+    };
+    let (bits, half) = match (source.halves, special) {
+        (false, _) => (bits, NO_BIT),
+        (true, true) => (MarkBits { negate: 63, absolute: 62, ..bits }, 60),
+        (true, false) => (MarkBits { negate: 84, absolute: 83, ..bits }, 81),
+    };
+    let lo = if special { 32 } else { 64 };
+    match (special, form) {
+        (true, 2 | 4) => SlotKind::Immediate { bits: Bits::run(32, 32), kind: source.kind },
+        (true, 3 | 5) => SlotKind::Constant { marks: bits, half, index: NO_BIT, uniform_index: false },
+        (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
+        _ if uniform_datapath => SlotKind::Uniform { lo, marks: bits, half },
+        _ => SlotKind::Register { lo, marks: bits, half, tag: "" },
+    }
+}
+
+/// Collects rows.
+#[derive(Debug, Default)]
+pub(super) struct Rows(pub(super) Vec<Row>);
+
+impl Rows {
+    /// A row with nothing left to decide.
+    pub(super) fn row(
+        &mut self,
+        op: Op,
+        opcode: u16,
+        fixed: u128,
+        slots: &[Slot],
+        modifiers: &[Modifier],
+    ) -> &mut Row {
+        let index = self.0.len();
+        self.0.push(Row {
+            op,
+            opcode,
+            fixed,
+            slots: slots.to_vec(),
+            modifiers: modifiers.to_vec(),
+            since: Arch::Sm75,
+            until: Arch::Sm120,
+            uniform_guard: false,
+        });
+        &mut self.0[index]
+    }
+
+    /// One row per form of an opcode of the arithmetic kind.
+    pub(super) fn alu(
+        &mut self,
+        op: Op,
+        base: u16,
+        forms: &[u16],
+        fixed: u128,
+        slots: &[Slot],
+        modifiers: &[Modifier],
+    ) {
+        self.expand(op, base, forms, fixed, slots, modifiers, false);
+    }
+
+    /// The same in the uniform datapath, whose opcodes all have bit 91.
+    pub(super) fn ualu(
+        &mut self,
+        op: Op,
+        base: u16,
+        forms: &[u16],
+        fixed: u128,
+        slots: &[Slot],
+        modifiers: &[Modifier],
+    ) {
+        self.expand(op, base, forms, fixed, slots, modifiers, true);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a row's columns")]
+    fn expand(
+        &mut self,
+        op: Op,
+        base: u16,
+        forms: &[u16],
+        fixed: u128,
+        slots: &[Slot],
+        modifiers: &[Modifier],
+        uniform: bool,
+    ) {
+        for &form in forms {
+            let high = if uniform || form >= 6 { 0x1000 } else { 0 };
+            let alone = slots.iter().filter(|s| matches!(s.kind, SlotKind::Source(_))).count() == 1;
+            let placed: Vec<Slot> = slots
+                .iter()
+                .map(|slot| match slot.kind {
+                    SlotKind::Source(source) => {
+                        Slot { kind: place(source, form, uniform, alone), hide: slot.hide }
+                    }
+                    _ => *slot,
+                })
+                .collect();
+            self.row(op, high | form << 9 | base, fixed, &placed, modifiers).uniform_guard = uniform;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Branches, convergence, barriers.
+use super::FieldId as F;
+use super::Op::*;
+use super::build::*;
+use crate::row::NO_BIT;
+use crate::{Hide, Slot, SlotKind};
+
+const LABEL: Slot = slot(SlotKind::Label);
+const COND: Slot = pred_not(87, 90).hidden(Hide::Neutral);
+
+pub(super) fn add(t: &mut Rows) {
+    t.row(Nop, 0x918, 0, &[], &[]);
+    t.row(Exit, 0x94d, 0, &[COND], &[]);
+    t.row(Bra, 0x947, 0, &[COND, LABEL], &[]);
+    let mask = slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: NO_BIT });
+    let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
+    t.row(Bra, 0x1947, 0, &[COND, mask, LABEL], &[test]);
+    t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), LABEL], &[]);
+    t.row(Bsync, 0x941, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
+    t.row(Break, 0x942, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
+    t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::Displacement)], &[]);
+    let noinc = field(F::NoIncrement, 86, 1, &["", ".NOINC"]);
+    let relative = field(F::Absolute, 85, 1, &[".REL"]);
+    t.row(Call, 0x944, 0, &[COND, LABEL], &[relative, noinc]);
+    t.row(Call, 0x344, 0, &[COND, reg(24), LABEL], &[relative, noinc]);
+    let absolute = field(F::Absolute, 85, 1, &[".ABS"]);
+    t.row(Call, 0x943, 0, &[COND, slot(SlotKind::Displacement)], &[absolute, noinc]);
+    t.row(Call, 0x343, 0, &[COND, reg(24)], &[absolute, noinc]);
+    let nodec = field(F::NoDecrement, 86, 1, &["", ".NODEC"]);
+    t.row(Ret, 0x950, 0, &[COND, reg(24), LABEL], &[relative, nodec]);
+    let absolute = field(F::Absolute, 85, 1, &["!", ".ABS"]);
+    t.row(Ret, 0x950, 0, &[COND, reg(24), slot(SlotKind::Displacement)], &[absolute, nodec]);
+    t.row(Warpsync, 0x948, 0, &[COND, imm(32, 32)], &[field(F::Exclusive, 86, 1, &["", "!"])]);
+    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]);
+    t.row(Yield, 0x946, 0, &[COND], &[]);
+    t.row(Kill, 0x95b, 0, &[COND], &[]);
+    t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 20)], &[]);
+    t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &[]);
+    t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &[]);
+    let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
+    t.row(Bmov, 0x355, 0, &[reg(16), slot(SlotKind::Barrier(24))], &[clear]);
+    t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[]);
+    t.row(Lepc, 0x34e, 7 << 81, &[reg(16)], &[]);
+    t.row(Lepc, 0x94e, 0, &[reg(16), LABEL], &[]);
+    t.row(Endcollective, 0x91b, 7 << 87, &[], &[]);
+
+    let mode = field(F::Mode, 77, 2, &[".SYNC", ".ARV"]);
+    let defer = field(F::Defer, 80, 1, &["", ".DEFER_BLOCKING"]);
+    let unused = pred_not(87, 90).hidden(Hide::Always);
+    let count = imm(42, 12).hidden(Hide::Neutral);
+    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), unused], &[mode, defer]);
+    t.row(Bar, 0x31d, 0, &[reg(32), reg(64), unused], &[mode, defer]);
+    let reduce = field(F::Mode, 77, 2, &["!", "!", ".RED"]);
+    let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
+    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(
+        B2r,
+        0x31c,
+        0,
+        &[reg(16), pred(81).hidden(Hide::Neutral)],
+        &[field(F::Mode, 78, 1, &["!", ".RESULT"])],
+    );
+}

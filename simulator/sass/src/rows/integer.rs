@@ -1,0 +1,94 @@
+//! Integer arithmetic, logic and shifts.
+use super::FieldId as F;
+use super::Op::*;
+use super::build::*;
+use super::float::BOOL;
+use crate::row::NO_BIT;
+use crate::{Arch, Hide, Modifier, Slot};
+
+const D: Slot = reg(16);
+const A: Slot = reg(24);
+const A_N: Slot = reg_m(24, marks(72, NO_BIT, NO_BIT));
+const A_I: Slot = reg_m(24, marks(NO_BIT, NO_BIT, 72));
+const P1: Slot = pred(81);
+const P2: Slot = pred(84);
+const PS: Slot = pred_not(87, 90);
+/// Carry-in, printed with `.X` only.
+const CARRY: Slot = PS.hidden(Hide::Unless(F::Extended));
+pub(super) const SIGNED: Modifier = field(F::Signed, 73, 1, &[".U32", ""]);
+pub(super) const INT_COMPARE: &[&str] = &[".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"];
+pub(super) const SHIFT: [Modifier; 4] = [
+    field(F::Direction, 76, 1, &[".L", ".R"]),
+    field(F::Wrap, 75, 1, &["", ".W"]),
+    field(F::ShiftType, 73, 2, &[".S64", ".U64", ".S32", ".U32"]),
+    field(F::High, 80, 1, &["", ".HI"]),
+];
+/// A field that is off in one row and on in the next, because it changes how sources read.
+pub(super) const NOT_EXTENDED: Modifier = field(F::Extended, 74, 1, &[""]);
+pub(super) const IS_EXTENDED: Modifier = field(F::Extended, 74, 1, &["!", ".X"]);
+
+pub(super) fn add(t: &mut Rows) {
+    let sum = [P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral)];
+    let carry2 = pred_not(77, 80).hidden(Hide::Unless(F::Extended));
+    let add = |a, b, c| [D, sum[0], sum[1], a, b, c, CARRY, carry2];
+    t.alu(Iadd3, 0x010, FORMS_BC, 0, &add(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
+    t.alu(Iadd3, 0x010, FORMS_BC, 0, &add(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
+
+    let carry_out = P1.hidden(Hide::Neutral);
+    t.alu(Imad, 0x024, FORMS_BC, 7 << 81, &[D, A, B_S, third(B_NS), CARRY], &[SIGNED, NOT_EXTENDED]);
+    t.alu(
+        Imad,
+        0x024,
+        FORMS_BC,
+        7 << 81,
+        &[D, A, B_S, third(B_IS), CARRY],
+        &[field(F::Signed, 73, 1, &["", ""]), IS_EXTENDED],
+    );
+    for (op, base) in [(ImadWide, 0x025), (ImadHi, 0x027)] {
+        let slots = |c| [D, carry_out, A, B_S, c, CARRY];
+        t.alu(op, base, FORMS_BC, 0, &slots(third(B_NS)), &[SIGNED, NOT_EXTENDED]);
+        t.alu(op, base, FORMS_BC, 0, &slots(third(B_IS)), &[SIGNED, IS_EXTENDED]);
+    }
+    let low = pred_not(68, 71).hidden(Hide::Unless(F::Extended));
+    let compare = field(F::Compare, 76, 3, INT_COMPARE);
+    let ex = field(F::Extended, 72, 1, &["", ".EX"]);
+    t.alu(Isetp, 0x00c, FORMS_B, 0, &[P1, P2, A, B_S, PS, low], &[compare, SIGNED, BOOL, ex]);
+    t.alu(Imnmx, 0x017, FORMS_B, 0, &[D, A, B_S, PS], &[SIGNED]);
+    t.alu(Iabs, 0x013, FORMS_B, 0, &[D, B_S], &[]);
+    let lut = imm(72, 8);
+    t.alu(Lop3, 0x012, FORMS_BC, 0, &[P1.hidden(Hide::Neutral), D, A, B, third(B), lut, PS], &[]);
+    t.alu(Shf, 0x019, FORMS_BC, 0, &[D, A, B, third(B)], &SHIFT);
+    let high = field(F::High, 80, 1, &["", ".HI"]);
+    let sx32 = field(F::SignExtend32, 73, 1, &["", ".SX32"]);
+    let lea_high = |c: Slot| c.hidden(Hide::LeaOperand);
+    let amount = imm(75, 5);
+    let lea = |a, b| [D, P1.hidden(Hide::Neutral), a, b, lea_high(reg(64)), amount, CARRY];
+    t.alu(Lea, 0x011, FORMS_B, 0, &lea(A_N, B_N), &[high, NOT_EXTENDED, sx32]);
+    t.alu(Lea, 0x011, FORMS_B, 0, &lea(A_N, B_N), &[high, IS_EXTENDED, sx32]);
+    for row in t.0.iter_mut().filter(|row| row.op == Lea) {
+        row.fixed |= 7 << 84;
+    }
+    let permute = field(F::Mode, 72, 3, &["", ".F4E", ".B4E", ".RC8", ".ECL", ".ECR", ".RC16"]);
+    t.alu(Prmt, 0x016, FORMS_BC, 0, &[D, A, B, third(B)], &[permute]);
+    t.alu(Bmsk, 0x01b, FORMS_B, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"])]);
+    let sign = field(F::Signed, 73, 1, &[".U32", ""]);
+    t.alu(Sgxt, 0x01a, FORMS_B, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"]), sign]);
+    t.alu(Brev, 0x101, FORMS_B, 0, &[D, B], &[]);
+    t.alu(Popc, 0x109, FORMS_B, 0, &[D, B], &[]);
+    let sh = field(F::ShiftResult, 74, 1, &["", ".SH"]);
+    t.alu(Flo, 0x100, FORMS_B, 0, &[P1.hidden(Hide::Neutral), D, B], &[SIGNED, sh]);
+    let id4 = [
+        field(F::Mode, 76, 1, &[".4A"]),
+        field(F::Signed, 73, 1, &[".U8", ".S8"]),
+        field(F::SourceSigned, 74, 1, &[".U8", ".S8"]),
+    ];
+    let _ = id4;
+    let mut hopper = Rows::default();
+    hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[]);
+    let vsigned = field(F::Signed, 72, 1, &[".U32", ""]);
+    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3fe << 76 & !(0xf << 87), &[D, A, B_S, PS], &[vsigned]);
+    for mut row in hopper.0 {
+        row.since = Arch::Sm90;
+        t.0.push(row);
+    }
+}

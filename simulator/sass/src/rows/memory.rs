@@ -1,0 +1,151 @@
+//! Loads, stores, atomics, fences.
+use super::FieldId as F;
+use super::Op::*;
+use super::build::*;
+use crate::row::NO_BIT;
+use crate::{Hide, MarkBits, Modifier, Slot, SlotKind};
+
+const D: Slot = reg(16);
+const SIZE: Modifier = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
+const E: Modifier = field(F::Wide64, 72, 1, &["", ".E"]);
+const ORDERS: &[&str] = &[
+    "",
+    ".CONSTANT.PRIVATE",
+    ".CONSTANT.CTA",
+    "!",
+    ".CONSTANT",
+    ".STRONG.SM",
+    "!",
+    ".STRONG.GPU",
+    ".MMIO.GPU",
+    "!",
+    ".STRONG.SYS",
+];
+const ORDER: Modifier = field(F::Order, 77, 4, ORDERS);
+const EVICT: Modifier = field(F::Evict, 84, 2, &[".EF", "", ".EL", ".LU"]);
+const ATOMIC_TYPE: Modifier =
+    field(F::Size, 73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", ".BF16x2.RN"]);
+const ATOMIC: Modifier =
+    field(F::Function, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"]);
+
+const fn address(wide: u8, scale: u8, uniform: u8, descriptor: u8) -> Slot {
+    slot(SlotKind::Address { wide, quiet: false, scale, uniform, descriptor })
+}
+/// Plain `[R+offset]`.
+const LOCAL: Slot = address(NO_BIT, NO_BIT, NO_BIT, NO_BIT);
+
+pub(super) fn add(t: &mut Rows) {
+    let size_fn = |lo| field(F::Size, lo, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
+    let _ = size_fn;
+    let prefetch = field(F::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", "!"]);
+    let zero_when = pred_not(64, 67).hidden(Hide::Neutral);
+    // Global and generic loads and stores, with and without a uniform register.
+    t.row(
+        Ldg,
+        0x381,
+        0,
+        &[D, LOCAL, pred(81).hidden(Hide::Always), zero_when],
+        &[E, EVICT, prefetch, SIZE, ORDER],
+    );
+    let _ = zero_when;
+    t.row(
+        Ldg,
+        0x1981,
+        0,
+        &[D, address(90, NO_BIT, 32, 76), pred(81).hidden(Hide::Always), zero_when],
+        &[E, EVICT, prefetch, SIZE, ORDER],
+    );
+    t.row(Ld, 0x980, 0, &[D, LOCAL, pred(81).hidden(Hide::Always)], &[E, EVICT, SIZE, ORDER]);
+    t.row(
+        Ld,
+        0x1980,
+        0,
+        &[D, address(90, NO_BIT, 32, 76), pred(81).hidden(Hide::Always)],
+        &[E, EVICT, SIZE, ORDER],
+    );
+    for (op, plain, with) in [(Stg, 0x386, 0x1986), (St, 0x385, 0x1985)] {
+        t.row(op, plain, 0, &[LOCAL, reg(32)], &[E, EVICT, SIZE, ORDER]);
+        t.row(op, with, 0, &[address(90, NO_BIT, 64, 76), reg(32)], &[E, EVICT, SIZE, ORDER]);
+    }
+    t.row(Ldl, 0x983, 0, &[D, LOCAL], &[field(F::Evict, 84, 2, &[".EF", "", ".EL", ".LU"]), SIZE]);
+    t.row(Stl, 0x387, 0, &[LOCAL, reg(32)], &[field(F::Evict, 84, 2, &[".EF", "", ".EL", ".LU"]), SIZE]);
+    let shared = address(NO_BIT, 78, NO_BIT, NO_BIT);
+    t.row(Lds, 0x984, 0, &[D, shared], &[SIZE]);
+    t.row(Lds, 0x1984, 0, &[D, address(NO_BIT, 78, 32, NO_BIT)], &[SIZE]);
+    t.row(Sts, 0x388, 0, &[shared, reg(32)], &[SIZE]);
+    t.row(Sts, 0x1988, 0, &[address(NO_BIT, 78, 64, NO_BIT), reg(32)], &[SIZE]);
+    let indexed =
+        slot(SlotKind::Constant { marks: MarkBits::NONE, half: NO_BIT, index: 24, uniform_index: false });
+    t.row(Ldc, 0xb82, 0, &[D, indexed], &[SIZE]);
+
+    let target = pred(81);
+    for (op, plain, with) in [(Atom, 0x38a, 0x198a), (Atomg, 0x3a8, 0x19a8)] {
+        t.row(op, plain, 0, &[target, D, LOCAL, reg(32)], &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER]);
+        t.row(
+            op,
+            with,
+            0,
+            &[target, D, address(70, NO_BIT, 64, 71), reg(32)],
+            &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER],
+        );
+        let _ = NO_BIT;
+    }
+    // sm_90 gave the floating-point additions opcodes and types of their own.
+    let float_type = field(F::Size, 73, 3, &[".F16x2.RN", "!", "!", ".BF16x2.RN", "!", "!", "!", "!"]);
+    let _ = float_type;
+    for (op, opcode) in [(AtomCas, 0x38b), (AtomgCas, 0x3a9)] {
+        let kind = field(F::Size, 73, 3, &["", "!", ".64"]);
+        t.row(
+            op,
+            opcode,
+            0,
+            &[target, D, LOCAL, reg(32), reg(64)],
+            &[E, field(F::Function, 87, 4, &[".CAS"]), kind, field(F::Order, 77, 4, ORDERS), EVICT],
+        );
+    }
+    for (plain, with) in [(0x38e, 0x198e), (0x98e, 0x198e)] {
+        if plain == 0x38e {
+            t.row(Red, plain, 7 << 81, &[LOCAL, reg(32)], &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER]);
+        } else {
+            t.row(
+                Red,
+                with,
+                0,
+                &[address(70, NO_BIT, 64, 71), reg(32)],
+                &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER],
+            );
+        }
+    }
+    let atoms_type = field(F::Size, 73, 2, &["", ".S32", ".64"]);
+    t.row(Atoms, 0x38c, 0, &[D, shared, reg(32)], &[ATOMIC, atoms_type]);
+    t.row(Atoms, 0x198c, 0, &[D, address(NO_BIT, 78, 64, NO_BIT), reg(32)], &[ATOMIC, atoms_type]);
+    let cas_type = field(F::Size, 73, 2, &["", "!", ".64"]);
+    t.row(
+        AtomsCas,
+        0x38d,
+        0,
+        &[D, shared, reg(32), reg(64)],
+        &[field(F::Function, 87, 2, &[".CAS"]), cas_type],
+    );
+    t.row(
+        AtomsCast,
+        0x38d,
+        0,
+        &[D, shared, reg(32), reg(64)],
+        &[field(F::Function, 87, 2, &["!", "!", "!", ""]), cas_type],
+    );
+
+    let strength = field(F::Mode, 79, 2, &[".SC", ".ALL"]);
+    let scope = field(F::Scope, 76, 3, &[".CTA", "!", ".GPU", ".SYS", "!", ".VC"]);
+    t.row(Membar, 0x992, 0, &[], &[strength, scope]);
+    t.row(Errbar, 0x9ab, 0, &[], &[]);
+    t.row(Cgaerrbar, 0x5ab, 0, &[], &[]);
+    t.row(Cctl, 0x98f, 2 << 84 | 0xff << 24, &[], &[]);
+    t.row(Ldgdepbar, 0x9af, 0, &[], &[]);
+    t.row(Depbar, 0x91a, 0, &[slot(SlotKind::Scoreboard(44)), imm(38, 6)], &[]);
+    let space = field(F::Mode, 72, 3, &["!", ".G", "!", ".L", "!", ".S"]);
+    t.row(Qspc, 0x3aa, 0, &[pred(81), D, LOCAL], &[space]);
+    let transpose = field(F::Transpose, 78, 1, &[".M88", ".MT88"]);
+    let count = field(F::Count, 72, 2, &["", ".2", ".4"]);
+    t.row(Ldsm, 0x83b, 0, &[D, LOCAL], &[transpose, count]);
+}

@@ -1,0 +1,152 @@
+//! The instruction table: one row per opcode and form, by family.
+mod build;
+mod control_flow;
+mod float;
+mod integer;
+mod memory;
+mod moves;
+mod tensor;
+mod uniform;
+
+use crate::Row;
+use std::sync::LazyLock;
+
+macro_rules! ops {
+    ($($variant:ident $name:literal,)*) => {
+        /// Mnemonics. Forms that compute something else (`IMAD.WIDE`) count as mnemonics of their own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Op { $(#[doc = concat!("`", $name, "`")] $variant,)* }
+
+        impl Op {
+            /// Every mnemonic.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// nvdisasm's spelling, without modifiers.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+ops! {
+    Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
+    AtomsCast "ATOMS.CAST.SPIN", Bar "BAR", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
+    Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
+    Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA.884", Dmul "DMUL", Dsetp "DSETP",
+    Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
+    F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
+    Frnd "FRND", Fsel "FSEL", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hfma2Mma "HFMA2.MMA",
+    Hmma "HMMA", Hmnmx2 "HMNMX2", Hmul2 "HMUL2", Hset2 "HSET2", Hsetp2 "HSETP2",
+    I2f "I2F", I2fp "I2FP", I2i "I2I", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Imad "IMAD",
+    ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Kill "KILL",
+    Ld "LD", Ldc "LDC", Ldg "LDG", Ldgdepbar "LDGDEPBAR", Ldgsts "LDGSTS", Ldl "LDL", Lds "LDS", Ldsm "LDSM.16",
+    Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16.MT88",
+    Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Prmt "PRMT",
+    Qspc "QSPC.E", R2p "R2P", R2ur "R2UR", Red "RED", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
+    Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stl "STL", Sts "STS", Uflo "UFLO", Uiadd3 "UIADD3",
+    Uimad "UIMAD", UimadWide "UIMAD.WIDE", Uisetp "UISETP", Uldc "ULDC", Ulea "ULEA", Ulop3 "ULOP3.LUT", Umov "UMOV",
+    Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Uprmt "UPRMT",
+    Vabsdiff "VABSDIFF", Vabsdiff4 "VABSDIFF4", Viadd "VIADD", Viaddmnmx "VIADDMNMX", Vimnmx "VIMNMX", Vote "VOTE", Voteu "VOTEU",
+    Warpsync "WARPSYNC", Yield "YIELD", B2r "B2R",
+}
+
+macro_rules! fields {
+    ($($variant:ident $doc:literal,)*) => {
+        /// Names of modifier fields.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FieldId { $(#[doc = $doc] $variant,)* }
+    };
+}
+
+fields! {
+    Ftz "Flush denormals to zero.",
+    Saturate "Clamp the result (floats: to 0..1).",
+    Rounding "Rounding: 0 nearest even, 1 down, 2 up, 3 to zero; conversions to integers: 3 truncates.",
+    Ntz "Not a trap for zero: `.NTZ`.",
+    Scale "FMUL's power-of-two factor, 4 is one.",
+    Compare "Comparison. Integers: 0 F, 1 LT, 2 EQ, 3 LE, 4 GT, 5 NE, 6 GE, 7 T. Floats: bits LT 1, EQ 2, GT 4, unordered 8; 7 is NUM, 8 is NAN.",
+    Boolean "How a comparison joins the source predicate: 0 AND, 1 OR, 2 XOR.",
+    Extended "Takes the carry or the low half's comparison: `.X`, `.EX`.",
+    Signed "1 when the operands are signed.",
+    SourceSigned "1 when the second operand is signed.",
+    Size "Width or type of what is moved: for memory 0 U8, 1 S8, 2 U16, 3 S16, 4 32, 5 64, 6 128 bits.",
+    DestinationType "Format written by a conversion.",
+    SourceType "Format read by a conversion.",
+    Function "Which of its functions an instruction computes (MUFU, ATOM, RED, SHFL, VOTE, REDUX...).",
+    Mode "Variant of an instruction (PRMT, BAR, QSPC...).",
+    Direction "Shift direction: 0 left, 1 right.",
+    Wrap "Shift amounts wrap instead of clamping: `.W`.",
+    High "The high part of the result: `.HI`.",
+    ShiftType "SHF: 0 S64, 1 U64, 2 S32, 3 U32.",
+    SignExtend32 "`.SX32`.",
+    Lut "Truth table.",
+    Nan "A NaN operand makes the result NaN: `.NAN`.",
+    BFloat "Result as 1.0f or 0.0f instead of a mask: `.BF`.",
+    BFloat16 "Packed bfloat16 instead of half: `.BF16_V2`.",
+    Relu "Negative results become zero.",
+    Float32 "Packed result as float: `.F32`.",
+    Shape "Tensor tile.",
+    Accumulate "Accumulator format, or `.ACC`.",
+    Order "Memory order and scope.",
+    Evict "Cache eviction priority: 1 normal.",
+    Prefetch "L2 prefetch size.",
+    Wide64 "64-bit addresses: `.E`.",
+    Scope "Scope of a fence: 0 CTA, 2 GPU, 3 SYS, 5 VC.",
+    Clear "`.CLEAR`.",
+    NoIncrement "`.NOINC`.",
+    Absolute "The target is an absolute address.",
+    Bypass "`.BYPASS`.",
+    ZeroFill "`.ZFILL`.",
+    ShiftResult "`.SH`.",
+    Divergence "BRA's convergence test: 2 DIV, 3 CONV.",
+    Exclusive "`.EXCLUSIVE` or `.COLLECTIVE`.",
+    Defer "`.DEFER_BLOCKING`.",
+    Reduction "BAR.RED's function: 0 POPC, 1 AND, 2 OR.",
+    Transpose "`.MT88`.",
+    Count "Number of matrices.",
+    NoDecrement "`.NODEC`.",
+    Pair64 "64-bit result.",
+}
+
+/// All rows, indexed by opcode.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+    by_opcode: Vec<Vec<u16>>,
+}
+
+impl Table {
+    /// Rows of an opcode (bit 91 above bits 11:0), in the order they are to be tried.
+    pub(crate) fn of(&self, opcode: u16) -> impl Iterator<Item = &Row> {
+        let indices = self.by_opcode.get(usize::from(opcode)).map_or(&[][..], Vec::as_slice);
+        indices.iter().map(|&index| &self.rows[usize::from(index)])
+    }
+}
+
+/// The table, built on first use.
+pub(crate) fn table() -> &'static Table {
+    static TABLE: LazyLock<Table> = LazyLock::new(|| {
+        let mut rows = build::Rows::default();
+        float::add(&mut rows);
+        integer::add(&mut rows);
+        moves::add(&mut rows);
+        memory::add(&mut rows);
+        control_flow::add(&mut rows);
+        tensor::add(&mut rows);
+        uniform::add(&mut rows);
+        let mut by_opcode = vec![Vec::new(); 1 << 13];
+        for (index, row) in rows.0.iter().enumerate() {
+            by_opcode[usize::from(row.opcode)].push(index as u16);
+        }
+        Table { rows: rows.0, by_opcode }
+    });
+    &TABLE
+}
+
+/// Every row.
+#[must_use]
+pub fn rows() -> &'static [Row] {
+    &table().rows
+}

@@ -1,0 +1,47 @@
+//! Moves, selections, predicates, votes and shuffles.
+use super::FieldId as F;
+use super::Op::*;
+use super::build::*;
+use crate::row::NO_BIT;
+use crate::{Hide, Slot, SlotKind};
+
+const D: Slot = reg(16);
+const A: Slot = reg(24);
+const P1: Slot = pred(81);
+const PS: Slot = pred_not(87, 90);
+const SPECIAL: Slot = slot(SlotKind::Special);
+const PR: Slot = slot(SlotKind::AllPredicates);
+
+pub(super) fn add(t: &mut Rows) {
+    // 75:72 name the lanes of a quad that are written: all.
+    t.alu(Mov, 0x002, FORMS_B, 0xf << 72, &[D, B], &[]);
+    t.alu(Sel, 0x007, FORMS_B, 0, &[D, A, B, PS], &[]);
+    t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
+    t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]);
+    t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
+    t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]);
+    t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
+    let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
+    t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
+    t.row(Voteu, 0x886, 0, &[ureg(16).hidden(Hide::Neutral), upred(81), PS], &[vote]).fixed = 0;
+    let lut_a = imm_split((64, 3), (72, 5));
+    let lut_b = imm(16, 8);
+    t.row(Plop3, 0x81c, 0, &[P1, pred(84), PS, pred_not(77, 80), pred_not(68, 71), lut_a, lut_b], &[]);
+    let shuffle = field(F::Function, 58, 2, &[".IDX", ".UP", ".DOWN", ".BFLY"]);
+    let lane_imm = imm(53, 5);
+    let clamp_imm = imm(40, 13);
+    for (opcode, lane, clamp) in [
+        (0x389, reg(32), reg(64)),
+        (0x589, reg(32), clamp_imm),
+        (0x989, lane_imm, reg(64)),
+        (0xf89, lane_imm, clamp_imm),
+    ] {
+        t.row(Shfl, opcode, 0, &[P1, D, A, lane, clamp], &[shuffle]);
+    }
+    let all_any = field(F::Function, 79, 1, &[".ALL", ".ANY"]);
+    let u64_ = field(F::Pair64, 73, 1, &["", ".U64"]);
+    let _ = (all_any, u64_, NO_BIT);
+    t.row(R2ur, 0x3c2, 7 << 81, &[ureg(16), A], &[]);
+    let redux = field(F::Function, 74, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
+    t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]);
+}

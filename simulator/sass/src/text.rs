@@ -1,0 +1,324 @@
+//! nvdisasm's spelling.
+use crate::code::is_hidden;
+use crate::row::uniform_width;
+use crate::{
+    Arch, Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind, SpecialRegister,
+};
+use std::fmt::{self, Write};
+
+/// C's `%.{digits}g` for a finite number.
+fn general(value: f64, digits: usize) -> String {
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0".into() } else { "0".into() };
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= digits as i32 {
+        let mantissa = if mantissa.contains('.') {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+/// C's `%.{decimals}e` for a finite number.
+fn exponential(value: f64, decimals: usize) -> String {
+    let scientific = format!("{value:.decimals$e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+fn float(value: f64, negative: bool, quiet: bool, double: bool) -> String {
+    let sign = if negative { '-' } else { '+' };
+    if value.is_nan() {
+        return format!("{sign}{}NAN ", if quiet { 'Q' } else { 'S' });
+    }
+    if value.is_infinite() {
+        return format!("{sign}INF ");
+    }
+    // The tool switches to the exponent early, and then keeps trailing zeros.
+    if value.abs() >= if double { 1e9 } else { 1e10 } {
+        return exponential(value, 20);
+    }
+    general(value, 20)
+}
+
+fn half_to_f64(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let fraction = f64::from(bits & 0x3ff);
+    match bits >> 10 & 31 {
+        0 => sign * fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => sign * f64::INFINITY,
+        31 => f64::NAN,
+        exponent => sign * (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
+    }
+}
+
+fn bfloat_to_f64(bits: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(bits) << 16))
+}
+
+fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
+    match kind {
+        ImmediateKind::Unsigned => format!("{bits:#x}"),
+        ImmediateKind::Signed => {
+            let unused = 64 - u32::from(width);
+            signed(((bits << unused) as i64) >> unused)
+        }
+        ImmediateKind::F32 => {
+            let raw = bits as u32;
+            float(f64::from(f32::from_bits(raw)), raw >> 31 == 1, raw >> 22 & 1 == 1, false)
+        }
+        ImmediateKind::F64High => {
+            let value = f64::from_bits(bits << 32);
+            float(value, bits >> 31 & 1 == 1, bits >> 19 & 1 == 1, true)
+        }
+        ImmediateKind::F16x2 => {
+            let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1, false);
+            format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
+        }
+        ImmediateKind::Bf16x2 => {
+            let one = |h: u16| float(bfloat_to_f64(h), h >> 15 == 1, h >> 6 & 1 == 1, false);
+            format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
+        }
+    }
+}
+
+fn signed(value: i64) -> String {
+    if value < 0 { format!("-{:#x}", value.unsigned_abs()) } else { format!("{value:#x}") }
+}
+
+fn register(index: u8) -> String {
+    if index == Operand::RZ { "RZ".into() } else { format!("R{index}") }
+}
+
+fn uniform(index: u8, arch: Arch) -> String {
+    let zero = usize::from(index) == (1 << uniform_width(arch)) - 1;
+    if zero { "URZ".into() } else { format!("UR{index}") }
+}
+
+fn half_suffix(half: Half) -> &'static str {
+    match half {
+        Half::Both => "",
+        Half::F32 => ".F32",
+        Half::Low => ".H0_H0",
+        Half::High => ".H1_H1",
+    }
+}
+
+fn marked(name: &str, marks: Marks, suffix: &str) -> String {
+    let inner = if marks.absolute { format!("|{name}|{suffix}") } else { format!("{name}{suffix}") };
+    let sign = if marks.negate { "-" } else { "" };
+    let complement = if marks.invert { "~" } else { "" };
+    format!("{sign}{complement}{inner}")
+}
+
+/// Names by number; what has none prints as `SR<number>`.
+const SPECIAL_NAMES: &[(u8, &str)] = &[
+    (0x00, "SR_LANEID"),
+    (0x01, "SR_CLOCK"),
+    (0x02, "SR_VIRTCFG"),
+    (0x03, "SR_VIRTID"),
+    (0x20, "SR_TID"),
+    (0x21, "SR_TID.X"),
+    (0x22, "SR_TID.Y"),
+    (0x23, "SR_TID.Z"),
+    (0x25, "SR_CTAID.X"),
+    (0x26, "SR_CTAID.Y"),
+    (0x27, "SR_CTAID.Z"),
+    (0x28, "SR_NTID"),
+    (0x2f, "SR_SWINHI"),
+    (0x32, "SR_SMEMSZ"),
+    (0x38, "SR_EQMASK"),
+    (0x39, "SR_LTMASK"),
+    (0x3a, "SR_LEMASK"),
+    (0x3b, "SR_GTMASK"),
+    (0x3c, "SR_GEMASK"),
+    (0x43, "SR_VIRTUALSMID"),
+    (0x50, "SR_CLOCKLO"),
+    (0x51, "SR_CLOCKHI"),
+    (0x52, "SR_GLOBALTIMERLO"),
+    (0x53, "SR_GLOBALTIMERHI"),
+    (0x88, "SR_CgaCtaId"),
+    (0xff, "SRZ"),
+];
+
+impl fmt::Display for SpecialRegister {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SPECIAL_NAMES.iter().find(|(number, _)| *number == self.0) {
+            Some((_, name)) => f.write_str(name),
+            None => write!(f, "SR{}", self.0),
+        }
+    }
+}
+
+fn address(operand: &Operand, slot: &SlotKind, arch: Arch) -> String {
+    let Operand::Address { base, wide, scale, uniform: added, descriptor, offset } = *operand else {
+        return String::new();
+    };
+    let quiet = matches!(slot, SlotKind::Address { quiet: true, .. });
+    let mut text = String::new();
+    if let Some(index) = descriptor.filter(|_| arch >= Arch::Sm90) {
+        text = format!("desc[{}]", uniform(index, arch));
+    }
+    let mut parts = Vec::new();
+    if base != Operand::RZ || (added.is_none() && offset == 0) || (wide && !quiet) {
+        let pair = if wide && !quiet { ".64" } else { "" };
+        let factor = ["", "", ".X4", ".X8", ".X16"].get(usize::from(scale)).copied().unwrap_or("");
+        parts.push(format!("{}{pair}{factor}", register(base)));
+    }
+    if let Some(index) = added {
+        parts.push(uniform(index, arch));
+    }
+    if offset != 0 {
+        let alone = parts.is_empty();
+        let value = if alone { i64::from(offset) & 0xff_ffff } else { i64::from(offset) };
+        parts.push(signed(value));
+    }
+    let _ = write!(text, "[{}]", parts.join("+"));
+    text
+}
+
+fn operand_text(instruction: &Instruction, index: usize) -> String {
+    let arch = instruction.arch;
+    let slot = &instruction.row.slots[index].kind;
+    let operand = &instruction.operands[index];
+    match *operand {
+        Operand::Register { index: number, marks, half } => {
+            let (lo, tag) = match *slot {
+                SlotKind::Register { lo, tag, .. } => (lo, tag),
+                _ => (0, ""),
+            };
+            let reuse_bit = match lo {
+                24 => 1,
+                32 => 2,
+                64 => 4,
+                _ => 0,
+            };
+            let mut name = register(number);
+            if instruction.control.reuse & reuse_bit != 0 {
+                name.push_str(".reuse");
+            }
+            marked(&name, marks, &format!("{}{tag}", half_suffix(half)))
+        }
+        Operand::UniformRegister { index: number, marks, half } => {
+            marked(&uniform(number, arch), marks, half_suffix(half))
+        }
+        Operand::Predicate { index: number, negated, uniform } => predicate(number, negated, uniform),
+        Operand::Immediate { bits, kind } => {
+            let width = match *slot {
+                SlotKind::Immediate { bits, .. } => bits.width(),
+                _ => 32,
+            };
+            let brain =
+                kind == ImmediateKind::F16x2 && instruction.spelling(FieldId::BFloat16) == Some(".BF16_V2");
+            immediate(bits, width, if brain { ImmediateKind::Bf16x2 } else { kind })
+        }
+        Operand::Constant { bank, offset, index: number, uniform_index, marks, half } => {
+            let name = match bank {
+                Bank::Number(bank) => format!("c[{bank:#x}]"),
+                Bank::Uniform(index) => format!("cx[{}]", uniform(index, arch)),
+            };
+            let base = match (uniform_index, number) {
+                (false, Operand::RZ) => None,
+                (false, number) => Some(register(number)),
+                (true, number) => {
+                    let text = uniform(number, arch);
+                    (text != "URZ").then_some(text)
+                }
+            };
+            let inner = match (base, offset) {
+                (None, offset) => signed(offset.into()),
+                (Some(base), 0) => base,
+                (Some(base), offset) => format!("{base}+{}", signed(offset.into())),
+            };
+            marked(&format!("{name}[{inner}]"), marks, half_suffix(half))
+        }
+        Operand::Address { .. } => address(operand, slot, arch),
+        Operand::Label { target } => signed(target),
+        Operand::Barrier(number) => format!("B{number}"),
+        Operand::Scoreboard(number) => format!("SB{number}"),
+        Operand::Special(register) => register.to_string(),
+        Operand::AllPredicates => "PR".into(),
+    }
+}
+
+fn predicate(index: u8, negated: bool, uniform: bool) -> String {
+    let not = if negated { "!" } else { "" };
+    let file = if uniform { "UP" } else { "P" };
+    if index == Operand::PT { format!("{not}{file}T") } else { format!("{not}{file}{index}") }
+}
+
+/// The spelling that IMAD takes when its operands make it a move, an addition or a shift.
+fn imad_alias(instruction: &Instruction) -> &'static str {
+    let [_, a, b, c, _] = instruction.operands() else { return "" };
+    if instruction.flag(FieldId::Extended) {
+        return "";
+    }
+    let zero = |operand: &Operand| matches!(*operand, Operand::Register { index: Operand::RZ, .. });
+    let uniform = |operand: &Operand| matches!(*operand, Operand::UniformRegister { .. });
+    if zero(a) && zero(b) {
+        return if uniform(c) { "" } else { ".MOV" };
+    }
+    match *b {
+        Operand::Immediate { bits: 1, .. } => {
+            if zero(c) {
+                ".MOV"
+            } else {
+                ".IADD"
+            }
+        }
+        Operand::Immediate { bits, .. }
+            if zero(c) && (bits as u32).is_power_of_two() && bits as u32 != 0x8000_0000 =>
+        {
+            ".SHL"
+        }
+        _ => "",
+    }
+}
+
+/// nvdisasm's text of one instruction without the closing semicolon; labels as absolute addresses.
+#[must_use]
+pub fn text(instruction: &Instruction) -> String {
+    let mut out = String::new();
+    let guard = instruction.guard;
+    if guard.index != Operand::PT || guard.negated {
+        let _ = write!(out, "@{} ", predicate(guard.index, guard.negated, guard.uniform));
+    }
+    out.push_str(instruction.op.name());
+    if instruction.op == Op::Imad {
+        out.push_str(imad_alias(instruction));
+    }
+    for (modifier, &value) in instruction.row.modifiers.iter().zip(&instruction.fields) {
+        out.push_str(modifier.spelling.get(usize::from(value)).copied().unwrap_or(""));
+    }
+    let mut separator = " ";
+    for (index, slot) in instruction.row.slots.iter().enumerate() {
+        if is_hidden(instruction, slot.hide, &instruction.operands[index]) {
+            continue;
+        }
+        out.push_str(separator);
+        out.push_str(&operand_text(instruction, index));
+        separator = match (slot.kind, instruction.op) {
+            // A register in front of a code address is added to it, not listed beside it.
+            (SlotKind::Register { .. }, Op::Brx | Op::Call | Op::Ret) => " ",
+            _ => ", ",
+        };
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text(self))
+    }
+}
