@@ -13,7 +13,8 @@ fn main() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let parts: Vec<&str> = line.splitn(4, ' ').collect();
         let [word, address, _, expected] = parts[..] else { continue };
-        let (Ok(word), Ok(address)) = (u128::from_str_radix(word, 16), u64::from_str_radix(address, 16)) else {
+        let (Ok(word), Ok(address)) = (u128::from_str_radix(word, 16), u64::from_str_radix(address, 16))
+        else {
             continue;
         };
         total += 1;
@@ -29,10 +30,9 @@ fn main() {
         } else {
             let opcode = (word & 0xfff) | (word >> 91 & 1) << 12;
             let key = expected.split(' ').find(|p| !p.starts_with('@')).unwrap_or("").split('.').next();
-            bad.entry(format!("{} {opcode:04x}", key.unwrap_or(""))).or_default().push(format!(
-                "   {word:032x} want {expected}\n{:38}got  {found}",
-                ""
-            ));
+            bad.entry(format!("{} {opcode:04x}", key.unwrap_or("")))
+                .or_default()
+                .push(format!("   {word:032x} want {expected}\n{:38}got  {found}", ""));
         }
     }
     println!("{good} of {total}");

@@ -85,6 +85,8 @@ pub enum SlotKind {
         marks: MarkBits,
         /// Lowest of two half-select bits.
         half: u8,
+        /// The operand-reuse flags that apply, as a mask of [`crate::Control::reuse`].
+        reuse: u8,
         /// Printed after the register (`.ROW`).
         tag: &'static str,
     },

@@ -36,7 +36,7 @@ fn exponential(value: f64, decimals: usize) -> String {
     format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-fn float(value: f64, negative: bool, quiet: bool, double: bool) -> String {
+fn float(value: f64, negative: bool, quiet: bool) -> String {
     let sign = if negative { '-' } else { '+' };
     if value.is_nan() {
         return format!("{sign}{}NAN ", if quiet { 'Q' } else { 'S' });
@@ -45,7 +45,7 @@ fn float(value: f64, negative: bool, quiet: bool, double: bool) -> String {
         return format!("{sign}INF ");
     }
     // The tool switches to the exponent early, and then keeps trailing zeros.
-    if value.abs() >= if double { 1e9 } else { 1e10 } {
+    if value.abs() >= 1e9 {
         return exponential(value, 20);
     }
     general(value, 20)
@@ -75,18 +75,18 @@ fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
         }
         ImmediateKind::F32 => {
             let raw = bits as u32;
-            float(f64::from(f32::from_bits(raw)), raw >> 31 == 1, raw >> 22 & 1 == 1, false)
+            float(f64::from(f32::from_bits(raw)), raw >> 31 == 1, raw >> 22 & 1 == 1)
         }
         ImmediateKind::F64High => {
             let value = f64::from_bits(bits << 32);
-            float(value, bits >> 31 & 1 == 1, bits >> 19 & 1 == 1, true)
+            float(value, bits >> 31 & 1 == 1, bits >> 19 & 1 == 1)
         }
         ImmediateKind::F16x2 => {
-            let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1, false);
+            let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1);
             format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
         }
         ImmediateKind::Bf16x2 => {
-            let one = |h: u16| float(bfloat_to_f64(h), h >> 15 == 1, h >> 6 & 1 == 1, false);
+            let one = |h: u16| float(bfloat_to_f64(h), h >> 15 == 1, h >> 6 & 1 == 1);
             format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
         }
     }
@@ -137,6 +137,7 @@ const SPECIAL_NAMES: &[(u8, &str)] = &[
     (0x28, "SR_NTID"),
     (0x2f, "SR_SWINHI"),
     (0x32, "SR_SMEMSZ"),
+    (0x37, "SR_LMEMHIOFF"),
     (0x38, "SR_EQMASK"),
     (0x39, "SR_LTMASK"),
     (0x3a, "SR_LEMASK"),
@@ -193,21 +194,12 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
     let operand = &instruction.operands[index];
     match *operand {
         Operand::Register { index: number, marks, half } => {
-            let (lo, tag) = match *slot {
-                SlotKind::Register { lo, tag, .. } => (lo, tag),
+            let (reuse, tag) = match *slot {
+                SlotKind::Register { reuse, tag, .. } => (reuse, tag),
                 _ => (0, ""),
             };
-            let reuse_bit = match lo {
-                24 => 1,
-                32 => 2,
-                64 => 4,
-                _ => 0,
-            };
-            let mut name = register(number);
-            if instruction.control.reuse & reuse_bit != 0 {
-                name.push_str(".reuse");
-            }
-            marked(&name, marks, &format!("{}{tag}", half_suffix(half)))
+            let reused = if instruction.control.reuse & reuse != 0 { ".reuse" } else { "" };
+            marked(&register(number), marks, &format!("{reused}{}{tag}", half_suffix(half)))
         }
         Operand::UniformRegister { index: number, marks, half } => {
             marked(&uniform(number, arch), marks, half_suffix(half))
@@ -277,7 +269,7 @@ fn imad_alias(instruction: &Instruction) -> &'static str {
             }
         }
         Operand::Immediate { bits, .. }
-            if zero(c) && (bits as u32).is_power_of_two() && bits as u32 != 0x8000_0000 =>
+            if zero(c) && (bits as u32).is_power_of_two() && !matches!(bits, 0x1_0000 | 0x8000_0000) =>
         {
             ".SHL"
         }

@@ -9,17 +9,26 @@ pub(super) const fn slot(kind: SlotKind) -> Slot {
 pub(super) const fn marks(negate: u8, absolute: u8, invert: u8) -> MarkBits {
     MarkBits { negate, absolute, invert }
 }
+/// The reuse flag of a register place: first, second, third source.
+const fn reuse_of(lo: u8) -> u8 {
+    match lo {
+        24 => 1,
+        32 => 2,
+        64 => 4,
+        _ => 0,
+    }
+}
 pub(super) const fn reg(lo: u8) -> Slot {
     reg_m(lo, MarkBits::NONE)
 }
 pub(super) const fn reg_m(lo: u8, marks: MarkBits) -> Slot {
-    slot(SlotKind::Register { lo, marks, half: NO_BIT, tag: "" })
+    slot(SlotKind::Register { lo, marks, half: NO_BIT, reuse: reuse_of(lo), tag: "" })
 }
 pub(super) const fn reg_half(lo: u8, marks: MarkBits, half: u8) -> Slot {
-    slot(SlotKind::Register { lo, marks, half, tag: "" })
+    slot(SlotKind::Register { lo, marks, half, reuse: reuse_of(lo), tag: "" })
 }
 pub(super) const fn reg_tag(lo: u8, tag: &'static str) -> Slot {
-    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: NO_BIT, tag })
+    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: NO_BIT, reuse: reuse_of(lo), tag })
 }
 pub(super) const fn ureg(lo: u8) -> Slot {
     slot(SlotKind::Uniform { lo, marks: MarkBits::NONE, half: NO_BIT })
@@ -124,7 +133,10 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool) -> Slot
         (true, 3 | 5) => SlotKind::Constant { marks: bits, half, index: NO_BIT, uniform_index: false },
         (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
         _ if uniform_datapath => SlotKind::Uniform { lo, marks: bits, half },
-        _ => SlotKind::Register { lo, marks: bits, half, tag: "" },
+        _ => {
+            let reuse = if source.third || matches!(form, 2 | 3 | 7) && alone { 4 } else { 2 };
+            SlotKind::Register { lo, marks: bits, half, reuse, tag: "" }
+        }
     }
 }
 
@@ -195,7 +207,8 @@ impl Rows {
     ) {
         for &form in forms {
             let high = if uniform || form >= 6 { 0x1000 } else { 0 };
-            let alone = slots.iter().filter(|s| matches!(s.kind, SlotKind::Source(_))).count() == 1;
+            let alone = slots.iter().filter(|s| matches!(s.kind, SlotKind::Source(_))).count() == 1
+                && !slots.iter().any(|s| matches!(s.kind, SlotKind::Source(Source { third: true, .. })));
             let placed: Vec<Slot> = slots
                 .iter()
                 .map(|slot| match slot.kind {

@@ -40,7 +40,7 @@ pub(super) fn add(t: &mut Rows) {
     let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
     t.row(Bmov, 0x355, 0, &[reg(16), slot(SlotKind::Barrier(24))], &[clear]);
     t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[]);
-    t.row(Lepc, 0x34e, 7 << 81, &[reg(16)], &[]);
+    t.row(Lepc, 0x34e, 0, &[reg(16)], &[]);
     t.row(Lepc, 0x94e, 0, &[reg(16), LABEL], &[]);
     t.row(Endcollective, 0x91b, 7 << 87, &[], &[]);
 

@@ -36,7 +36,7 @@ const fn no_marks(kind: ImmediateKind, halves: bool, negate: bool) -> Slot {
 pub(super) fn add(t: &mut Rows) {
     let f32_c = no_marks(ImmediateKind::F32, false, true);
     let f64_c = no_marks(ImmediateKind::F64High, false, true);
-    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, c(B_F32)], &[FTZ, SAT, ROUND]);
+    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, SAT, ROUND]);
     let scale = field(F::Scale, 84, 3, &["!", "!", "!", ".D2", "", "!", "!", "!"]);
     t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[scale, FTZ, ROUND, SAT]);
     t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FTZ, SAT, ROUND]);
@@ -79,10 +79,10 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Dmul, 0x028, FORMS_B, 0, &[D, A, B_F64], &[ROUND]);
     t.alu(Dfma, 0x02b, FORMS_BC, 0, &[D, A, B_F64, c(B_F64)], &[ROUND]);
     let compare_d = field(F::Compare, 76, 4, COMPARE_D);
-    t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, c(B_F64), PS], &[compare_d, BOOL]);
+    t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, B_F64, PS], &[compare_d, BOOL]);
 
     let f32_result = field(F::Float32, 78, 1, &["", ".F32"]);
-    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, A_H, c(B_F16)], &[f32_result, BF16, FTZ, SAT]);
+    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, A_H, B_F16], &[f32_result, BF16, FTZ, SAT]);
     t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, A_H, B_F16], &[BF16, FTZ, SAT]);
     let relu = field(F::Relu, 79, 1, &["", ".RELU"]);
     let hfma = [BF16, relu, FTZ, SAT];
@@ -95,8 +95,8 @@ pub(super) fn add(t: &mut Rows) {
     let hbool = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
     let hbf = field(F::BFloat, 71, 1, &["", ".BF"]);
     let hcompare = field(F::Compare, 76, 4, COMPARE);
-    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, c(B_F16), PS], &[hbf, hcompare, hbool]);
-    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, c(B_F16), PS], &[hcompare, hbool]);
+    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, B_F16, PS], &[hbf, hcompare, hbool]);
+    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, B_F16, PS], &[hcompare, hbool]);
 
     // Conversions: format 1 is 16 bits, 2 is 32, 3 is 64.
     let src_marks = B_F32;

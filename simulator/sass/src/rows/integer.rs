@@ -65,9 +65,6 @@ pub(super) fn add(t: &mut Rows) {
     let lea = |a, b| [D, P1.hidden(Hide::Neutral), a, b, lea_high(reg(64)), amount, CARRY];
     t.alu(Lea, 0x011, FORMS_B, 0, &lea(A_N, B_N), &[high, NOT_EXTENDED, sx32]);
     t.alu(Lea, 0x011, FORMS_B, 0, &lea(A_N, B_N), &[high, IS_EXTENDED, sx32]);
-    for row in t.0.iter_mut().filter(|row| row.op == Lea) {
-        row.fixed |= 7 << 84;
-    }
     let permute = field(F::Mode, 72, 3, &["", ".F4E", ".B4E", ".RC8", ".ECL", ".ECR", ".RC16"]);
     t.alu(Prmt, 0x016, FORMS_BC, 0, &[D, A, B, third(B)], &[permute]);
     t.alu(Bmsk, 0x01b, FORMS_B, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"])]);
@@ -77,12 +74,23 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Popc, 0x109, FORMS_B, 0, &[D, B], &[]);
     let sh = field(F::ShiftResult, 74, 1, &["", ".SH"]);
     t.alu(Flo, 0x100, FORMS_B, 0, &[P1.hidden(Hide::Neutral), D, B], &[SIGNED, sh]);
-    let id4 = [
-        field(F::Mode, 76, 1, &[".4A"]),
-        field(F::Signed, 73, 1, &[".U8", ".S8"]),
-        field(F::SourceSigned, 74, 1, &[".U8", ".S8"]),
+    let idp = [
+        field_split(F::Mode, (75, 2), (77, 1), &[".4A", "!", ".2A.LO", "!", "!", "!", ".2A.HI"]),
+        field(F::Signed, 73, 1, &["", ""]),
     ];
-    let _ = id4;
+    let _ = idp;
+    for (base, op) in [(0x014, Vabsdiff)] {
+        t.alu(op, base, FORMS_BC, 7 << 81, &[D, A, B, third(B)], &[SIGNED]);
+    }
+    let accumulate = field(F::Accumulate, 75, 1, &["", ".ACC"]);
+    t.alu(
+        Vabsdiff4,
+        0x015,
+        FORMS_BC,
+        7 << 81,
+        &[D, A, B, third(B)],
+        &[field(F::Signed, 73, 1, &[".U8"]), accumulate],
+    );
     let mut hopper = Rows::default();
     hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[]);
     let vsigned = field(F::Signed, 72, 1, &[".U32", ""]);

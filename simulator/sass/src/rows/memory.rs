@@ -38,21 +38,13 @@ pub(super) fn add(t: &mut Rows) {
     let size_fn = |lo| field(F::Size, lo, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
     let _ = size_fn;
     let prefetch = field(F::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", "!"]);
-    let zero_when = pred_not(64, 67).hidden(Hide::Neutral);
     // Global and generic loads and stores, with and without a uniform register.
-    t.row(
-        Ldg,
-        0x381,
-        0,
-        &[D, LOCAL, pred(81).hidden(Hide::Always), zero_when],
-        &[E, EVICT, prefetch, SIZE, ORDER],
-    );
-    let _ = zero_when;
+    t.row(Ldg, 0x381, 0, &[D, LOCAL, pred(81).hidden(Hide::Always)], &[E, EVICT, prefetch, SIZE, ORDER]);
     t.row(
         Ldg,
         0x1981,
         0,
-        &[D, address(90, NO_BIT, 32, 76), pred(81).hidden(Hide::Always), zero_when],
+        &[D, address(90, NO_BIT, 32, 76), pred(81).hidden(Hide::Always)],
         &[E, EVICT, prefetch, SIZE, ORDER],
     );
     t.row(Ld, 0x980, 0, &[D, LOCAL, pred(81).hidden(Hide::Always)], &[E, EVICT, SIZE, ORDER]);
@@ -103,19 +95,11 @@ pub(super) fn add(t: &mut Rows) {
             &[E, field(F::Function, 87, 4, &[".CAS"]), kind, field(F::Order, 77, 4, ORDERS), EVICT],
         );
     }
-    for (plain, with) in [(0x38e, 0x198e), (0x98e, 0x198e)] {
-        if plain == 0x38e {
-            t.row(Red, plain, 7 << 81, &[LOCAL, reg(32)], &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER]);
-        } else {
-            t.row(
-                Red,
-                with,
-                0,
-                &[address(70, NO_BIT, 64, 71), reg(32)],
-                &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER],
-            );
-        }
-    }
+    let reduction =
+        field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
+    let red_slots = [address(90, NO_BIT, 64, 71), reg(32)];
+    t.row(Red, 0x198e, 0, &red_slots, &[E, EVICT, reduction, ATOMIC_TYPE, ORDER]);
+    t.row(Red, 0x98e, 0, &[LOCAL, reg(32)], &[E, EVICT, reduction, ATOMIC_TYPE, ORDER]);
     let atoms_type = field(F::Size, 73, 2, &["", ".S32", ".64"]);
     t.row(Atoms, 0x38c, 0, &[D, shared, reg(32)], &[ATOMIC, atoms_type]);
     t.row(Atoms, 0x198c, 0, &[D, address(NO_BIT, 78, 64, NO_BIT), reg(32)], &[ATOMIC, atoms_type]);
@@ -140,9 +124,9 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Membar, 0x992, 0, &[], &[strength, scope]);
     t.row(Errbar, 0x9ab, 0, &[], &[]);
     t.row(Cgaerrbar, 0x5ab, 0, &[], &[]);
-    t.row(Cctl, 0x98f, 2 << 84 | 0xff << 24, &[], &[]);
+    t.row(Cctl, 0x98f, 2 << 88 | 0xff << 24, &[], &[]);
     t.row(Ldgdepbar, 0x9af, 0, &[], &[]);
-    t.row(Depbar, 0x91a, 0, &[slot(SlotKind::Scoreboard(44)), imm(38, 6)], &[]);
+    t.row(Depbar, 0x91a, 1 << 47, &[slot(SlotKind::Scoreboard(44)), imm(38, 6)], &[]);
     let space = field(F::Mode, 72, 3, &["!", ".G", "!", ".L", "!", ".S"]);
     t.row(Qspc, 0x3aa, 0, &[pred(81), D, LOCAL], &[space]);
     let transpose = field(F::Transpose, 78, 1, &[".M88", ".MT88"]);

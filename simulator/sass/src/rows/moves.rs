@@ -2,7 +2,6 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
-use crate::row::NO_BIT;
 use crate::{Hide, Slot, SlotKind};
 
 const D: Slot = reg(16);
@@ -38,10 +37,10 @@ pub(super) fn add(t: &mut Rows) {
     ] {
         t.row(Shfl, opcode, 0, &[P1, D, A, lane, clamp], &[shuffle]);
     }
-    let all_any = field(F::Function, 79, 1, &[".ALL", ".ANY"]);
-    let u64_ = field(F::Pair64, 73, 1, &["", ".U64"]);
-    let _ = (all_any, u64_, NO_BIT);
+    let pair = field(F::Pair64, 73, 1, &["", ".U64"]);
+    t.row(Match, 0x3a1, 0, &[P1, D, A], &[field(F::Function, 79, 1, &[".ALL"]), pair]);
+    t.row(Match, 0x3a1, 7 << 81, &[D, A], &[field(F::Function, 79, 1, &["!", ".ANY"]), pair]);
     t.row(R2ur, 0x3c2, 7 << 81, &[ureg(16), A], &[]);
-    let redux = field(F::Function, 74, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
+    let redux = field(F::Function, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
     t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]);
 }

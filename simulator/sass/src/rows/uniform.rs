@@ -44,8 +44,8 @@ pub(super) fn add(t: &mut Rows) {
     let high = field(F::High, 80, 1, &["", ".HI"]);
     let sx32 = field(F::SignExtend32, 73, 1, &["", ".SX32"]);
     let lea = [D, P1.hidden(Hide::Neutral), A_N, B_N, ureg(64).hidden(Hide::LeaOperand), imm(75, 5), CARRY];
-    t.ualu(Ulea, 0x091, B_ONLY, 7 << 84, &lea, &[high, NOT_EXTENDED, sx32]);
-    t.ualu(Ulea, 0x091, B_ONLY, 7 << 84, &lea, &[high, IS_EXTENDED, sx32]);
+    t.ualu(Ulea, 0x091, B_ONLY, 0, &lea, &[high, NOT_EXTENDED, sx32]);
+    t.ualu(Ulea, 0x091, B_ONLY, 0, &lea, &[high, IS_EXTENDED, sx32]);
     t.ualu(Usel, 0x087, B_ONLY, 0, &[D, A, B, PS], &[]);
     t.row(Umov, 0x882, 0, &[D, imm(32, 32)], &[]).uniform_guard = true;
     t.row(Umov, 0x1c82, 0, &[D, ureg(32)], &[]).uniform_guard = true;
