@@ -321,6 +321,9 @@ impl Kernel {
             _ => PAGE,
         };
         let size = bytes.checked_next_multiple_of(page_size).ok_or(Status::NO_MEMORY)?;
+        let physical = self.next_physical.checked_next_multiple_of(page_size.max(alignment));
+        let physical = physical.ok_or(Status::NO_MEMORY)?;
+        let next_physical = physical.checked_add(size).ok_or(Status::NO_MEMORY)?;
         let mut accounted = None;
         if let MemoryHome::Video { gpu } = home {
             let gpu = &self.gpus[gpu];
@@ -346,8 +349,7 @@ impl Kernel {
             device_read_only: attr2.get(&NVOS32_ATTR2::PROTECTION_DEVICE)? != 0,
             accounted,
         };
-        let physical = self.next_physical.next_multiple_of(page_size.max(alignment));
-        self.next_physical = physical + size;
+        self.next_physical = next_physical;
         a.set(&MemoryParams::size, size)?;
         a.set(&MemoryParams::limit, size - 1)?;
         a.set(&MemoryParams::offset, physical)?;

@@ -80,8 +80,7 @@ impl Kernel {
         }
 
         let state = &mut self.gpus[gpu];
-        let number = state.next_channel;
-        state.next_channel += 1;
+        let number = state.take_channel().ok_or(Status::NO_FREE_FIFOS)?;
         let group = match group {
             Some((id, _, _)) => id,
             // The module makes a group for a channel without one.
@@ -105,6 +104,7 @@ impl Kernel {
         Ok(Kind::Channel(Channel {
             gpu,
             id,
+            number,
             engine,
             token,
             notifier,

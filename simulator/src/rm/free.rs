@@ -35,7 +35,9 @@ impl Kernel {
         };
         self.cpu_mappings.retain(|_, mapping| mapping.client != client || mapping.memory != handle);
         if let Kind::Channel(channel) = object.kind {
-            self.gpus[channel.gpu].host.remove_channel(channel.id);
+            let gpu = &mut self.gpus[channel.gpu];
+            gpu.host.remove_channel(channel.id);
+            gpu.channels.remove(&channel.number);
         }
     }
 

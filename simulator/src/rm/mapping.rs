@@ -142,8 +142,8 @@ impl Kernel {
             p.get(&MapDma::dmaOffset)?
         } else {
             // Above everything else, on a boundary that any page size suits.
-            let lowest = first.max(1 << 32);
-            space.space.snapshot().end().max(lowest).next_multiple_of(2 << 20)
+            let lowest = space.space.snapshot().end().max(first).max(1 << 32);
+            lowest.checked_next_multiple_of(2 << 20).ok_or(Status::INVALID_OFFSET)?
         };
         let last = va.checked_add(length - 1).ok_or(Status::INVALID_OFFSET)?;
         if va < first || last > limit {

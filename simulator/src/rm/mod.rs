@@ -17,7 +17,7 @@ mod query;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicU64},
 };
 
@@ -94,7 +94,8 @@ pub(crate) struct Gpu {
     open: u32,
     /// A control or ioctl attached the GPU.
     attached: bool,
-    next_channel: u32,
+    /// Channel ids in use.
+    channels: BTreeSet<u32>,
     next_group: u32,
 }
 
@@ -115,10 +116,20 @@ impl Gpu {
             vram_used: Arc::default(),
             open: 0,
             attached: false,
-            // The card that was measured gave its first client channel the id 10.
-            next_channel: 10,
+            channels: BTreeSet::new(),
             next_group: 1,
         })
+    }
+
+    /// Takes the lowest channel id that is free; `None` when the runlist is full.
+    fn take_channel(&mut self) -> Option<u32> {
+        /// The card that was measured gave its first client channel this id; the module has those before.
+        const FIRST: u32 = 10;
+        /// Ids that a work submit token holds are 12 bits, of which the hardware has half.
+        const CHANNELS: u32 = 2048;
+        let id = (FIRST..CHANNELS).find(|id| !self.channels.contains(id))?;
+        self.channels.insert(id);
+        Some(id)
     }
 
     fn is_attached(&self) -> bool {

@@ -88,6 +88,8 @@ pub(crate) enum Kind {
 pub(crate) struct Channel {
     pub(crate) gpu: usize,
     pub(crate) id: ChannelId,
+    /// The hardware's channel id.
+    pub(crate) number: u32,
     /// NV2080 engine type.
     pub(crate) engine: u32,
     pub(crate) token: u32,

@@ -789,3 +789,102 @@ fn a_channel_is_built_scheduled_and_registered() {
     assert_eq!(raw.free(raw.client, group), Status::NV_OK);
     assert_eq!(raw.control(gpfifo, get_token, &mut token), Status::OBJECT_NOT_FOUND);
 }
+
+/// Words that are likely to reach deep: handles and descriptors that exist, sizes, flags, extremes.
+fn word() -> impl proptest::strategy::Strategy<Value = u32> {
+    use proptest::prelude::*;
+    prop_oneof![
+        0_u32..8,
+        Just(0xc1d0_0000),
+        0xcaf0_0000_u32..0xcaf0_0008,
+        Just(0x1000),
+        Just(0x10_0000),
+        Just(u32::MAX),
+        any::<u32>(),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_argument_makes_the_module_panic(
+        calls in proptest::collection::vec(
+            (proptest::prelude::any::<proptest::sample::Index>(), proptest::collection::vec(word(), 92)),
+            1..12,
+        )
+    ) {
+        let raw = Raw::new();
+        let (device, _, uuid, space) = raw.with_space();
+        raw.register_space(&uuid, space);
+        raw.memory(device, class::NV01_MEMORY_SYSTEM, 1 << 20).unwrap();
+        for (index, words) in calls {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let escapes = number::ESCAPES.len();
+            let which = index.index(escapes + u::CALLS.len());
+            if let Some(escape) = number::ESCAPES.get(which) {
+                let size = escape.argument.map_or(32, |layout| layout.size(raw.branch));
+                let mut argument = bytes;
+                argument.resize(size, 0);
+                for fd in [raw.ctl, raw.gpu] {
+                    let _ = raw.machine.ioctl(fd, number::request(escape.nr, size), &mut argument);
+                }
+            } else {
+                let call = &u::CALLS[which - escapes];
+                let mut argument = bytes;
+                argument.resize(call.argument.map_or(0, |layout| layout.size(raw.branch)), 0);
+                let _ = raw.machine.ioctl(raw.uvm, call.number, &mut argument);
+            }
+        }
+    }
+
+    #[test]
+    fn no_parameters_make_a_constructor_or_control_panic(
+        classes in proptest::collection::vec(
+            (proptest::prelude::any::<proptest::sample::Index>(), 0_u32..8, proptest::collection::vec(word(), 96)),
+            1..12,
+        )
+    ) {
+        let raw = Raw::new();
+        let (device, _, uuid, space) = raw.with_space();
+        raw.register_space(&uuid, space);
+        raw.group(device);
+        for (index, parent, words) in classes {
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            // Lists that controls point to must not lie anywhere in this process.
+            for pointer in bytes.chunks_exact_mut(8) {
+                if pointer[6..] == [0, 0] && pointer[4..6] != [0, 0] {
+                    pointer[7] = 0xff;
+                }
+            }
+            let pointer = bytes.as_mut_ptr() as u64;
+            let parent = 0xcaf0_0000 + parent;
+            let which = index.index(class::CLASSES.len() + c::CONTROLS.len());
+            if let Some(row) = class::CLASSES.get(which) {
+                use rm::NVOS21_PARAMETERS as P;
+                let fields = [
+                    (&P::hRoot, raw.client.into()),
+                    (&P::hObjectParent, parent.into()),
+                    (&P::hClass, row.number.into()),
+                    (&P::pAllocParms, pointer),
+                ];
+                let _ = raw.escape(raw.ctl, number::NV_ESC_RM_ALLOC, &P::STRUCT, &fields);
+            } else {
+                let row = &c::CONTROLS[which - class::CLASSES.len()];
+                let size = row.size(raw.branch).unwrap_or(8);
+                bytes.resize(size.max(bytes.len()), 0);
+                use rm::NVOS54_PARAMETERS as P;
+                for object in [parent, raw.client] {
+                    let fields = [
+                        (&P::hClient, raw.client.into()),
+                        (&P::hObject, object.into()),
+                        (&P::cmd, row.command.into()),
+                        (&P::params, bytes.as_mut_ptr() as u64),
+                        (&P::paramsSize, size as u64),
+                    ];
+                    let _ = raw.escape(raw.ctl, number::NV_ESC_RM_CONTROL, &P::STRUCT, &fields);
+                }
+            }
+        }
+    }
+}
