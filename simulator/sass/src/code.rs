@@ -1,5 +1,5 @@
 //! Words to instructions and back, by rows.
-use crate::row::{Hide, NO_BIT, OPCODE_MASK, uniform_width};
+use crate::row::{Bits, Hide, NO_BIT, OPCODE_MASK, distance_bits, uniform_width};
 use crate::rows::table;
 use crate::{
     Arch, Bank, Control, FieldId, Guard, Half, Instruction, MarkBits, Marks, Operand, Row, SlotKind,
@@ -123,6 +123,15 @@ fn half_of(word: u128, lo: u8) -> Half {
     }
 }
 
+fn distance_place(kind: &SlotKind, arch: Arch) -> Bits {
+    distance_bits(matches!(kind, SlotKind::FarLabel | SlotKind::FarDisplacement), arch)
+}
+
+fn distance(kind: &SlotKind, word: u128, arch: Arch) -> i64 {
+    let bits = distance_place(kind, arch);
+    sign_extend(bits.get(word), bits.width()).wrapping_mul(4)
+}
+
 fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
     let uniform_bits = uniform_width(arch);
     match *kind {
@@ -165,13 +174,11 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
                 offset: sign_extend(get(word, 40, 24), 24) as i32,
             }
         }
-        SlotKind::Label => Operand::Label {
-            target: (address as i64)
-                .wrapping_add(16)
-                .wrapping_add(sign_extend(get(word, 34, 48), 48).wrapping_mul(4)),
+        SlotKind::Label | SlotKind::FarLabel => Operand::Label {
+            target: (address as i64).wrapping_add(16).wrapping_add(distance(kind, word, arch)),
         },
-        SlotKind::Displacement => {
-            Operand::Label { target: sign_extend(get(word, 34, 48), 48).wrapping_mul(4) }
+        SlotKind::Displacement | SlotKind::FarDisplacement => {
+            Operand::Label { target: distance(kind, word, arch) }
         }
         SlotKind::Barrier(lo) => Operand::Barrier(get(word, lo, 4) as u8),
         SlotKind::Scoreboard(lo) => Operand::Scoreboard(get(word, lo, 3) as u8),
@@ -205,10 +212,14 @@ fn put_half(half: Half, lo: u8) -> Option<u128> {
     if lo == NO_BIT { (value == 0).then_some(0) } else { Some(value << lo) }
 }
 
-fn put_scaled(offset: i64) -> Option<u128> {
-    let words = offset >> 2;
-    let fits = offset & 3 == 0 && (-(1 << 47)..1 << 47).contains(&words);
-    fits.then_some((words as u128 & ((1 << 48) - 1)) << 34)
+fn put_distance(kind: &SlotKind, distance: i64, arch: Arch) -> Option<u128> {
+    let bits = distance_place(kind, arch);
+    let words = distance >> 2;
+    let half = 1i64 << (bits.width() - 1);
+    if distance & 3 != 0 || !(-half..half).contains(&words) {
+        return None;
+    }
+    bits.put(words as u64 & ((1 << bits.width()) - 1))
 }
 
 fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option<u128> {
@@ -291,10 +302,12 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             let offset = fits.then_some((offset as u128 & 0xff_ffff) << 40)?;
             Some((u128::from(base) << 24) | put_flag(pair, wide)? | factor | register | offset)
         }
-        (SlotKind::Label, Operand::Label { target }) => {
-            put_scaled(target.wrapping_sub(address as i64).wrapping_sub(16))
+        (SlotKind::Label | SlotKind::FarLabel, Operand::Label { target }) => {
+            put_distance(kind, target.wrapping_sub(address as i64).wrapping_sub(16), arch)
         }
-        (SlotKind::Displacement, Operand::Label { target }) => put_scaled(target),
+        (SlotKind::Displacement | SlotKind::FarDisplacement, Operand::Label { target }) => {
+            put_distance(kind, target, arch)
+        }
         (SlotKind::Barrier(lo), Operand::Barrier(index)) => put(index.into(), lo, 4),
         (SlotKind::Scoreboard(lo), Operand::Scoreboard(index)) => put(index.into(), lo, 3),
         (SlotKind::Special, Operand::Special(register)) => Some(u128::from(register.0) << 72),

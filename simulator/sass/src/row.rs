@@ -141,8 +141,12 @@ pub enum SlotKind {
     },
     /// Address relative to the next instruction, in units of four bytes at bit 34.
     Label,
+    /// The same with eight more low bits at 23:16 from sm_90 on.
+    FarLabel,
     /// Byte offset in the same place as a label's, printed as it stands.
     Displacement,
+    /// A displacement with eight more low bits at 23:16 from sm_90 on.
+    FarDisplacement,
     /// Convergence barrier of four bits.
     Barrier(u8),
     /// Scoreboard of three bits.
@@ -260,6 +264,12 @@ pub fn uniform_width(arch: Arch) -> u8 {
     if arch >= Arch::Sm100 { 8 } else { 6 }
 }
 
+/// Place of a branch distance in units of four bytes.
+#[must_use]
+pub fn distance_bits(far: bool, arch: Arch) -> Bits {
+    if far && arch >= Arch::Sm90 { Bits::split((16, 8), (34, 48)) } else { Bits::run(34, 48) }
+}
+
 impl SlotKind {
     /// Bits of the word that the slot covers.
     #[must_use]
@@ -282,7 +292,8 @@ impl SlotKind {
                 let register = if lo == NO_BIT { 0 } else { uniform << lo };
                 (0xff << 24) | (0xff_ffff << 40) | bit(wide) | half_mask(scale) | register | bit(descriptor)
             }
-            Self::Label | Self::Displacement => ((1 << 48) - 1) << 34,
+            Self::Label | Self::Displacement => distance_bits(false, arch).mask(),
+            Self::FarLabel | Self::FarDisplacement => distance_bits(true, arch).mask(),
             Self::Barrier(lo) => 15 << lo,
             Self::Scoreboard(lo) => 7 << lo,
             Self::Special => 0xff << 72,

@@ -1,6 +1,6 @@
 //! nvdisasm's spelling.
 use crate::code::is_hidden;
-use crate::row::uniform_width;
+use crate::row::{NO_BIT, uniform_width};
 use crate::{
     Arch, Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind, SpecialRegister,
 };
@@ -228,6 +228,9 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 }
             };
             let inner = match (base, offset) {
+                (None, 0) if matches!(slot, SlotKind::Constant { index, .. } if *index != NO_BIT) => {
+                    "RZ".into()
+                }
                 (None, offset) => signed(offset.into()),
                 (Some(base), 0) => base,
                 (Some(base), offset) => format!("{base}+{}", signed(offset.into())),

@@ -108,7 +108,7 @@ pub(super) const FORMS_C: &[u16] = &[1, 2, 3, 7];
 /// Forms with both.
 pub(super) const FORMS_BC: &[u16] = &[1, 2, 3, 4, 5, 6, 7];
 
-fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool) -> SlotKind {
+fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_third: bool) -> SlotKind {
     // In forms 2, 3 and 7 the third source sits at 63:32 and the second one moves to 71:64.
     let swapped = matches!(form, 2 | 3 | 7);
     let special = if alone { true } else { source.third == swapped };
@@ -134,7 +134,7 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool) -> Slot
         (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
         _ if uniform_datapath => SlotKind::Uniform { lo, marks: bits, half },
         _ => {
-            let reuse = if source.third || matches!(form, 2 | 3 | 7) && alone { 4 } else { 2 };
+            let reuse = if source.third || as_third { 4 } else { 2 };
             SlotKind::Register { lo, marks: bits, half, reuse, tag: "" }
         }
     }
@@ -209,11 +209,13 @@ impl Rows {
             let high = if uniform || form >= 6 { 0x1000 } else { 0 };
             let alone = slots.iter().filter(|s| matches!(s.kind, SlotKind::Source(_))).count() == 1
                 && !slots.iter().any(|s| matches!(s.kind, SlotKind::Source(Source { third: true, .. })));
+            // An opcode with forms 2, 3 and 7 counts its only source as the third.
+            let as_third = alone && forms.contains(&2);
             let placed: Vec<Slot> = slots
                 .iter()
                 .map(|slot| match slot.kind {
                     SlotKind::Source(source) => {
-                        Slot { kind: place(source, form, uniform, alone), hide: slot.hide }
+                        Slot { kind: place(source, form, uniform, alone, as_third), hide: slot.hide }
                     }
                     _ => *slot,
                 })

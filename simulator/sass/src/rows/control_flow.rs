@@ -3,35 +3,38 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Hide, Slot, SlotKind};
+use crate::{Arch, Hide, Slot, SlotKind};
 
 const LABEL: Slot = slot(SlotKind::Label);
+const FAR: Slot = slot(SlotKind::FarLabel);
 const COND: Slot = pred_not(87, 90).hidden(Hide::Neutral);
 
 pub(super) fn add(t: &mut Rows) {
     t.row(Nop, 0x918, 0, &[], &[]);
     t.row(Exit, 0x94d, 0, &[COND], &[]);
-    t.row(Bra, 0x947, 0, &[COND, LABEL], &[]);
+    t.row(Bra, 0x947, 0, &[COND, FAR], &[]);
     let mask = slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: NO_BIT });
     let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
-    t.row(Bra, 0x1947, 0, &[COND, mask, LABEL], &[test]);
+    t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]);
     t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), LABEL], &[]);
     t.row(Bsync, 0x941, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
     t.row(Break, 0x942, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
-    t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::Displacement)], &[]);
+    t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[]);
     let noinc = field(F::NoIncrement, 86, 1, &["", ".NOINC"]);
     let relative = field(F::Absolute, 85, 1, &[".REL"]);
-    t.row(Call, 0x944, 0, &[COND, LABEL], &[relative, noinc]);
-    t.row(Call, 0x344, 0, &[COND, reg(24), LABEL], &[relative, noinc]);
+    t.row(Call, 0x944, 0, &[COND, FAR], &[relative, noinc]);
+    t.row(Call, 0x344, 0, &[COND, reg(24), FAR], &[relative, noinc]);
     let absolute = field(F::Absolute, 85, 1, &[".ABS"]);
-    t.row(Call, 0x943, 0, &[COND, slot(SlotKind::Displacement)], &[absolute, noinc]);
+    t.row(Call, 0x943, 0, &[COND, slot(SlotKind::FarDisplacement)], &[absolute, noinc]);
     t.row(Call, 0x343, 0, &[COND, reg(24)], &[absolute, noinc]);
     let nodec = field(F::NoDecrement, 86, 1, &["", ".NODEC"]);
-    t.row(Ret, 0x950, 0, &[COND, reg(24), LABEL], &[relative, nodec]);
+    t.row(Ret, 0x950, 0, &[COND, reg(24), FAR], &[relative, nodec]);
     let absolute = field(F::Absolute, 85, 1, &["!", ".ABS"]);
-    t.row(Ret, 0x950, 0, &[COND, reg(24), slot(SlotKind::Displacement)], &[absolute, nodec]);
+    t.row(Ret, 0x950, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[absolute, nodec]);
     t.row(Warpsync, 0x948, 0, &[COND, imm(32, 32)], &[field(F::Exclusive, 86, 1, &["", "!"])]);
-    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]);
+    t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]);
+    t.row(Warpsync, 0x348, 0, &[COND, reg(24), FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE"])])
+        .since = Arch::Sm90;
     t.row(Yield, 0x946, 0, &[COND], &[]);
     t.row(Kill, 0x95b, 0, &[COND], &[]);
     t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 20)], &[]);

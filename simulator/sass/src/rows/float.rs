@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Arch, Bits, Hide, ImmediateKind, MarkBits, Modifier, Slot, SlotKind};
+use crate::{Hide, ImmediateKind, Modifier, Slot};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
@@ -21,7 +21,6 @@ const COMPARE_D: &[&str] = &[
 const BF16: Modifier = field(F::BFloat16, 85, 1, &["", ".BF16_V2"]);
 const D: Slot = reg(16);
 const A: Slot = reg_m(24, marks(72, 73, NO_BIT));
-const A_N: Slot = reg_m(24, marks(72, NO_BIT, NO_BIT));
 const A_H: Slot = reg_half(24, marks(72, 73, NO_BIT), 74);
 const P1: Slot = pred(81);
 const P2: Slot = pred(84);
@@ -34,27 +33,14 @@ const fn no_marks(kind: ImmediateKind, halves: bool, negate: bool) -> Slot {
 }
 
 pub(super) fn add(t: &mut Rows) {
-    let f32_c = no_marks(ImmediateKind::F32, false, true);
-    let f64_c = no_marks(ImmediateKind::F64High, false, true);
     t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, SAT, ROUND]);
     let scale = field(F::Scale, 84, 3, &["!", "!", "!", ".D2", "", "!", "!", "!"]);
     t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[scale, FTZ, ROUND, SAT]);
     t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FTZ, SAT, ROUND]);
-    let _ = (f32_c, f64_c);
     let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
     t.alu(Fmnmx, 0x009, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ, nan]);
     t.alu(Fsel, 0x008, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ]);
-    let bf = field(F::BFloat, 80, 1, &["", ".BF"]);
     let compare = field(F::Compare, 76, 4, COMPARE);
-    t.alu(
-        Fset,
-        0x00a,
-        FORMS_B,
-        0,
-        &[D, A, B_F32, PS],
-        &[field(F::BFloat, 71, 1, &["", "!"]), compare, FTZ, BOOL],
-    );
-    t.0.retain(|row| row.op != Fset);
     t.alu(
         Fset,
         0x00a,
@@ -63,7 +49,6 @@ pub(super) fn add(t: &mut Rows) {
         &[D, A, B_F32, PS],
         &[field(F::BFloat, 71, 1, &[".BF"]), compare, FTZ, BOOL],
     );
-    let _ = bf;
     t.alu(Fsetp, 0x00b, FORMS_B, 0, &[P1, P2, A, B_F32, PS], &[compare, FTZ, BOOL]);
     let chk = no_marks(ImmediateKind::F32, false, true);
     t.alu(Fchk, 0x102, FORMS_B, 0, &[P1, A, chk], &[]);
@@ -139,7 +124,23 @@ pub(super) fn add(t: &mut Rows) {
     let pack_round = field(F::Rounding, 79, 2, &["", "!", "!", ".RZ"]);
     let unused_c = reg(64).hidden(Hide::Always);
     t.alu(F2fp, 0x03e, FORMS_B, 0, &[D, A, B_F32, unused_c], &[pack, pack_round]);
-    let to_integer = field(F::DestinationType, 75, 2, &[".S8", ".U16"]);
-    let _ = to_integer;
-    let _ = (A_N, MarkBits::NONE, Bits::run(0, 1), SlotKind::Label, Arch::Sm75);
+    let unpack = field(F::SourceType, 73, 2, &["!", "!", ".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"]);
+    let unused_a = reg(24).hidden(Hide::Always);
+    t.alu(F2fp, 0x03e, &[1], 1 << 89, &[D, unused_a, B, unused_c], &[unpack]);
+    let merge = field(
+        F::DestinationType,
+        76,
+        3,
+        &[
+            "!",
+            "!",
+            "!",
+            "!",
+            "!",
+            "!",
+            ".SATFINITE.E5M2.F32.PACK_AB_MERGE_C",
+            ".SATFINITE.E4M3.F32.PACK_AB_MERGE_C",
+        ],
+    );
+    t.alu(F2fp, 0x03e, &[1], 9 << 87, &[D, A, B_F32, reg(64)], &[merge]);
 }

@@ -74,11 +74,18 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Popc, 0x109, FORMS_B, 0, &[D, B], &[]);
     let sh = field(F::ShiftResult, 74, 1, &["", ".SH"]);
     t.alu(Flo, 0x100, FORMS_B, 0, &[P1.hidden(Hide::Neutral), D, B], &[SIGNED, sh]);
-    let idp = [
-        field_split(F::Mode, (75, 2), (77, 1), &[".4A", "!", ".2A.LO", "!", "!", "!", ".2A.HI"]),
-        field(F::Signed, 73, 1, &["", ""]),
+    let four = [
+        field(F::Mode, 76, 2, &[".4A"]),
+        field(F::Signed, 73, 1, &[".U8", ".S8"]),
+        field(F::SourceSigned, 74, 1, &[".U8", ".S8"]),
     ];
-    let _ = idp;
+    t.alu(Idp, 0x026, FORMS_BC, 0, &[D, A, B, third(B)], &four);
+    let two = [
+        field(F::Mode, 76, 2, &["!", ".2A.LO", "!", ".2A.HI"]),
+        field(F::Signed, 73, 1, &[".U16", ".S16"]),
+        four[2],
+    ];
+    t.alu(Idp, 0x026, FORMS_BC, 0, &[D, A, B, third(B)], &two);
     for (base, op) in [(0x014, Vabsdiff)] {
         t.alu(op, base, FORMS_BC, 7 << 81, &[D, A, B, third(B)], &[SIGNED]);
     }
@@ -94,7 +101,8 @@ pub(super) fn add(t: &mut Rows) {
     let mut hopper = Rows::default();
     hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[]);
     let vsigned = field(F::Signed, 72, 1, &[".U32", ""]);
-    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3fe << 76 & !(0xf << 87), &[D, A, B_S, PS], &[vsigned]);
+    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[vsigned]);
+    hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[vsigned]);
     for mut row in hopper.0 {
         row.since = Arch::Sm90;
         t.0.push(row);

@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Hide, MarkBits, Modifier, Slot, SlotKind};
+use crate::{Arch, Hide, MarkBits, Modifier, Slot, SlotKind};
 
 const D: Slot = reg(16);
 const SIZE: Modifier = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
@@ -35,8 +35,6 @@ const fn address(wide: u8, scale: u8, uniform: u8, descriptor: u8) -> Slot {
 const LOCAL: Slot = address(NO_BIT, NO_BIT, NO_BIT, NO_BIT);
 
 pub(super) fn add(t: &mut Rows) {
-    let size_fn = |lo| field(F::Size, lo, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
-    let _ = size_fn;
     let prefetch = field(F::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", "!"]);
     // Global and generic loads and stores, with and without a uniform register.
     t.row(Ldg, 0x381, 0, &[D, LOCAL, pred(81).hidden(Hide::Always)], &[E, EVICT, prefetch, SIZE, ORDER]);
@@ -80,11 +78,7 @@ pub(super) fn add(t: &mut Rows) {
             &[target, D, address(70, NO_BIT, 64, 71), reg(32)],
             &[E, EVICT, ATOMIC, ATOMIC_TYPE, ORDER],
         );
-        let _ = NO_BIT;
     }
-    // sm_90 gave the floating-point additions opcodes and types of their own.
-    let float_type = field(F::Size, 73, 3, &[".F16x2.RN", "!", "!", ".BF16x2.RN", "!", "!", "!", "!"]);
-    let _ = float_type;
     for (op, opcode) in [(AtomCas, 0x38b), (AtomgCas, 0x3a9)] {
         let kind = field(F::Size, 73, 3, &["", "!", ".64"]);
         t.row(
@@ -100,6 +94,54 @@ pub(super) fn add(t: &mut Rows) {
     let red_slots = [address(90, NO_BIT, 64, 71), reg(32)];
     t.row(Red, 0x198e, 0, &red_slots, &[E, EVICT, reduction, ATOMIC_TYPE, ORDER]);
     t.row(Red, 0x98e, 0, &[LOCAL, reg(32)], &[E, EVICT, reduction, ATOMIC_TYPE, ORDER]);
+    // sm_90 gave the floating-point additions opcodes and types of their own, renumbered the others,
+    // and renamed RED.
+    for row in &mut t.0 {
+        if matches!(row.op, Atom | Atomg | Red) {
+            row.until = Arch::Sm89;
+        }
+    }
+    let integers = field(F::Size, 73, 3, &["", ".S32", ".64", ".S64"]);
+    let floats = field(
+        F::Size,
+        73,
+        4,
+        &[
+            ".F16x2.RN",
+            "!",
+            "!",
+            ".BF16x2.RN",
+            "!",
+            "!",
+            "!",
+            "!",
+            "!",
+            ".F32.FTZ.RN",
+            ".F32x2.FTZ.RN",
+            ".F32x4.FTZ.RN",
+            "!",
+            "!",
+            "!",
+            ".F64.RN",
+        ],
+    );
+    let atom_slots = [target, D, address(70, NO_BIT, 64, 71), reg(32)];
+    let add = field(F::Function, 87, 3, &[".ADD"]);
+    let mut hopper = Rows::default();
+    for (op, whole, float) in [(Atom, 0x198a, 0x19a2), (Atomg, 0x19a8, 0x19a3)] {
+        hopper.row(op, whole, 0, &atom_slots, &[E, EVICT, ATOMIC, integers, ORDER]);
+        hopper.row(op, float, 0, &atom_slots, &[E, EVICT, add, floats, ORDER]);
+    }
+    hopper.row(Redg, 0x198e, 0, &red_slots, &[E, EVICT, reduction, integers, ORDER]);
+    hopper.row(Redg, 0x19a6, 0, &red_slots, &[E, EVICT, add, floats, ORDER]);
+    for mut row in hopper.0 {
+        row.since = Arch::Sm90;
+        t.0.push(row);
+    }
+    // Turing numbers orders and scopes otherwise.
+    for row in t.0.iter_mut().filter(|row| row.modifiers.iter().any(|m| m.id == F::Order)) {
+        row.since = row.since.max(Arch::Sm80);
+    }
     let atoms_type = field(F::Size, 73, 2, &["", ".S32", ".64"]);
     t.row(Atoms, 0x38c, 0, &[D, shared, reg(32)], &[ATOMIC, atoms_type]);
     t.row(Atoms, 0x198c, 0, &[D, address(NO_BIT, 78, 64, NO_BIT), reg(32)], &[ATOMIC, atoms_type]);

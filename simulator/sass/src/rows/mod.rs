@@ -44,7 +44,7 @@ ops! {
     Ld "LD", Ldc "LDC", Ldg "LDG", Ldgdepbar "LDGDEPBAR", Ldgsts "LDGSTS", Ldl "LDL", Lds "LDS", Ldsm "LDSM.16",
     Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16.MT88",
     Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Prmt "PRMT",
-    Qspc "QSPC.E", R2p "R2P", R2ur "R2UR", Red "RED", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
+    Qspc "QSPC.E", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
     Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stl "STL", Sts "STS", Uflo "UFLO", Uiadd3 "UIADD3",
     Uimad "UIMAD", UimadWide "UIMAD.WIDE", Uisetp "UISETP", Uldc "ULDC", Ulea "ULEA", Ulop3 "ULOP3.LUT", Umov "UMOV",
     Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Uprmt "UPRMT",

@@ -40,6 +40,10 @@ pub(super) fn add(t: &mut Rows) {
     let pair = field(F::Pair64, 73, 1, &["", ".U64"]);
     t.row(Match, 0x3a1, 0, &[P1, D, A], &[field(F::Function, 79, 1, &[".ALL"]), pair]);
     t.row(Match, 0x3a1, 7 << 81, &[D, A], &[field(F::Function, 79, 1, &["!", ".ANY"]), pair]);
+    let lane = field(F::Function, 84, 1, &["", ".OR"]);
+    t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[lane]).since = crate::Arch::Sm90;
+    // Bit 67 takes the third source from the uniform predicates.
+    t.row(Plop3, 0x81c, 1 << 67, &[P1, pred(84), PS, pred_not(77, 80), upred_not(68, 71), lut_a, lut_b], &[]);
     t.row(R2ur, 0x3c2, 7 << 81, &[ureg(16), A], &[]);
     let redux = field(F::Function, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
     t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]);

@@ -10,5 +10,4 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Hmma, 0x23c, 0, &[reg(16), reg(24), reg(32), reg(64)], &[shape, accumulate, kind]);
     t.row(Dmma, 0x23f, 0, &[reg(16), reg(24), reg(32), reg(64)], &[]);
     t.row(Movm, 0x23a, 0, &[reg(16), reg(24)], &[]);
-    let _ = (Imma, reg_tag(24, ".ROW"), I2i);
 }
