@@ -31,8 +31,12 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Ret, 0x950, 0, &[COND, reg(24), FAR], &[relative, nodec]);
     let absolute = field(F::Absolute, 85, 1, &["!", ".ABS"]);
     t.row(Ret, 0x950, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[absolute, nodec]);
-    t.row(Warpsync, 0x948, 0, &[COND, imm(32, 32)], &[field(F::Exclusive, 86, 1, &["", "!"])]);
-    t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]);
+    t.row(Warpsync, 0x948, 0, &[COND, imm(32, 32)], &[field(F::Exclusive, 86, 1, &["", "!"])]).until =
+        Arch::Sm89;
+    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]).until =
+        Arch::Sm89;
+    t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]).since = Arch::Sm90;
+    t.row(Warpsync, 0x948, 0, &[COND], &[field(F::Exclusive, 86, 1, &[".ALL"])]).since = Arch::Sm90;
     t.row(Warpsync, 0x348, 0, &[COND, reg(24), FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE"])])
         .since = Arch::Sm90;
     t.row(Yield, 0x946, 0, &[COND], &[]);
@@ -53,7 +57,8 @@ pub(super) fn add(t: &mut Rows) {
     let count = imm(42, 12).hidden(Hide::Neutral);
     t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
     t.row(Bar, 0x51d, 0, &[reg(32), unused], &[mode, defer]);
-    t.row(Bar, 0x31d, 0, &[reg(32), reg(64), unused], &[mode, defer]);
+    // One register holds barrier and count, and is printed for both.
+    t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
     let reduce = field(F::Mode, 77, 2, &["!", "!", ".RED"]);
     let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
     t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, pred_not(87, 90)], &[reduce, function, defer]);

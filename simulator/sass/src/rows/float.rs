@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Hide, ImmediateKind, Modifier, Slot};
+use crate::{Arch, Hide, ImmediateKind, Modifier, Slot};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
@@ -124,6 +124,17 @@ pub(super) fn add(t: &mut Rows) {
     let pack_round = field(F::Rounding, 79, 2, &["", "!", "!", ".RZ"]);
     let unused_c = reg(64).hidden(Hide::Always);
     t.alu(F2fp, 0x03e, FORMS_B, 0, &[D, A, B_F32, unused_c], &[pack, pack_round]);
+    // Before Ada the formats of the two sides go without saying.
+    let short = field(F::DestinationType, 76, 1, &[".PACK_AB", ".BF16.PACK_AB"]);
+    let first = t.0.iter().position(|row| row.op == F2fp).unwrap_or(t.0.len());
+    for row in &mut t.0[first..] {
+        row.since = Arch::Sm89;
+    }
+    let first = t.0.len();
+    t.alu(F2fp, 0x03e, FORMS_B, 0, &[D, A, B_F32, unused_c], &[short, pack_round]);
+    for row in &mut t.0[first..] {
+        row.until = Arch::Sm86;
+    }
     let unpack = field(F::SourceType, 73, 2, &["!", "!", ".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"]);
     let unused_a = reg(24).hidden(Hide::Always);
     t.alu(F2fp, 0x03e, &[1], 1 << 89, &[D, unused_a, B, unused_c], &[unpack]);

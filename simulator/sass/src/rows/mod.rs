@@ -34,7 +34,7 @@ ops! {
     Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
     AtomsCast "ATOMS.CAST.SPIN", Bar "BAR", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
     Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
-    Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA.884", Dmul "DMUL", Dsetp "DSETP",
+    Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA", Dmul "DMUL", Dsetp "DSETP",
     Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
     F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
     Frnd "FRND", Fsel "FSEL", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hfma2Mma "HFMA2.MMA",
