@@ -187,7 +187,7 @@ pub enum Hide {
     Always,
     /// Unless the field is set.
     Unless(FieldId),
-    /// When the field is set, or the second is not.
+    /// Unless it is the third source that LEA reads with `.HI` and without `.SX32` only.
     LeaOperand,
 }
 

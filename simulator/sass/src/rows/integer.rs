@@ -86,9 +86,7 @@ pub(super) fn add(t: &mut Rows) {
         four[2],
     ];
     t.alu(Idp, 0x026, FORMS_BC, 0, &[D, A, B, third(B)], &two);
-    for (base, op) in [(0x014, Vabsdiff)] {
-        t.alu(op, base, FORMS_BC, 7 << 81, &[D, A, B, third(B)], &[SIGNED]);
-    }
+    t.alu(Vabsdiff, 0x014, FORMS_BC, 7 << 81, &[D, A, B, third(B)], &[SIGNED]);
     let accumulate = field(F::Accumulate, 75, 1, &["", ".ACC"]);
     t.alu(
         Vabsdiff4,
