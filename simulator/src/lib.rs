@@ -18,3 +18,4 @@ pub mod memory;
 pub mod profile;
 mod rm;
 mod uvm;
+pub mod sm;

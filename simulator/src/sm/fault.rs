@@ -1,0 +1,76 @@
+//! Why a kernel was stopped.
+
+use crate::memory::MmuFault;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultKind {
+    /// The word is no instruction that this interpreter executes.
+    #[error("illegal or unsupported instruction")]
+    IllegalInstruction,
+    /// A register number at or above the launch's register count.
+    #[error("register number outside the {registers} registers of the launch")]
+    OutOfRangeRegister {
+        /// Registers that the launch gives each thread.
+        registers: u32,
+    },
+    /// The MMU refused an access.
+    #[error("{0}")]
+    Mmu(MmuFault),
+    /// The address is not a multiple of the access size.
+    #[error("misaligned address {address:#x}")]
+    Misaligned {
+        /// The address.
+        address: u64,
+    },
+    /// A shared-memory address past what the launch asked for.
+    #[error("shared address {address:#x} out of range")]
+    OutOfRangeShared {
+        /// Offset in the shared window.
+        address: u64,
+    },
+    /// A local-memory address outside the thread's local memory.
+    #[error("local address {address:#x} out of range")]
+    OutOfRangeLocal {
+        /// Offset in the local window.
+        address: u64,
+    },
+    /// A constant bank that is not bound, or an offset past its end.
+    #[error("constant c[{bank:#x}][{offset:#x}] is not bound")]
+    Constant {
+        /// Bank.
+        bank: u8,
+        /// Offset in bytes.
+        offset: u32,
+    },
+    /// BPT.TRAP was executed.
+    #[error("trap")]
+    Trap,
+    /// The program counter left mapped code or is not a multiple of 16.
+    #[error("invalid program counter")]
+    InvalidPc,
+    /// The launch itself cannot run.
+    #[error("launch refused: {0}")]
+    Launch(&'static str),
+    /// The caller's stop flag was raised.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// A stopped kernel: what happened and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at pc {program_counter:#x} ({text}), block {cta:?}, warp {warp}, lanes {lanes:#010x}")]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// Virtual address of the instruction.
+    pub program_counter: u64,
+    /// The instruction in words.
+    pub text: String,
+    /// Block index.
+    pub cta: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lanes that executed the instruction.
+    pub lanes: u32,
+}
