@@ -8,6 +8,7 @@ use std::{
 use crate::{
     memory::{AddressMap, MmuFault},
     profile::Profile,
+    sm,
 };
 
 /// A constant bank of a grid.
@@ -85,7 +86,7 @@ pub trait Executor: Send + Sync {
     ) -> Result<GridStatistics, ShaderFault>;
 }
 
-/// The executor of a GPU without an interpreter: every grid faults.
+/// Executes machine code with [`crate::sm`].
 #[derive(Debug)]
 pub struct Interpreter;
 
@@ -100,10 +101,37 @@ impl Executor for Interpreter {
     fn execute(
         &self,
         grid: &Grid,
-        _: &Arc<AddressMap>,
-        _: &AtomicBool,
+        map: &Arc<AddressMap>,
+        stop: &AtomicBool,
     ) -> Result<GridStatistics, ShaderFault> {
-        let text = format!("no interpreter executes the program at {:#x}", grid.program_address);
-        Err(ShaderFault { text, mmu: None })
+        let launch = sm::Launch {
+            program_address: grid.program_address,
+            grid: grid.grid,
+            block: grid.block,
+            registers: grid.registers,
+            shared_bytes: grid.shared_bytes,
+            local_bytes: grid.local_bytes,
+            barriers: grid.barriers,
+            constant_buffers: grid
+                .constant_banks
+                .map(|bank| bank.map(|b| sm::ConstantBuffer { address: b.address, bytes: b.bytes })),
+            shared_window: grid.shared_window,
+            local_window: grid.local_window,
+            sm: (grid.sm_version >> 8) * 10 + (grid.sm_version & 0xff),
+            grid_id: grid.grid_id,
+        };
+        match sm::run(&launch, map, &sm::Options::new(stop)) {
+            Ok(done) => Ok(GridStatistics {
+                instructions: done.instructions,
+                lane_instructions: done.lane_instructions,
+            }),
+            Err(fault) => {
+                let mmu = match fault.kind {
+                    sm::FaultKind::Mmu(mmu) => Some(mmu),
+                    _ => None,
+                };
+                Err(ShaderFault { text: fault.to_string(), mmu })
+            }
+        }
     }
 }

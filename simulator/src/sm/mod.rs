@@ -11,5 +11,8 @@ mod micro;
 mod run;
 mod warp;
 
+#[cfg(test)]
+mod tests;
+
 pub use fault::{Fault, FaultKind};
 pub use run::{ConstantBuffer, Launch, Options, Statistics, run};
