@@ -66,11 +66,10 @@ impl Bench {
         block: [u32; 3],
         parameters: &[u8],
     ) -> Result<Statistics, super::Fault> {
-        let elf = fixtures::cubin(kernel, "sm_89").expect("a fixture");
-        let sections = sections(elf);
+        let elf = fixtures::cubin("sm_89", kernel).expect("a fixture");
+        let sections = sections(&elf);
         let map = self.space.snapshot();
-        let (_, code, info) =
-            sections.iter().find(|s| s.0 == format!(".text.{kernel}")).expect("the kernel");
+        let (_, code, info) = sections.iter().find(|s| s.0 == format!(".text.{kernel}")).expect("the kernel");
         map.write(CODE, code).expect("mapped");
         let mut banks = [None; 8];
         for (name, bytes, _) in &sections {
