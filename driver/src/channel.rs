@@ -36,7 +36,7 @@ const CHANNEL_WINDOW: u64 = 0x400_0000;
 /// The notifier's status once the channel has died.
 const NOTIFIER_ERROR: u32 = 0xffff;
 /// The Xid of an MMU fault.
-const XID_MMU_FAULT: u32 = 31;
+pub(crate) const XID_MMU_FAULT: u32 = 31;
 
 /// Which of a device's two channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nv_abi::{compute::AMPERE_COMPUTE_A as compute, host::AMPERE_CHANNEL_GPFIFO_A as host};
 
 use crate::{
     Argument, Backend, Buffer, Element, Error, Kernel, Signal, System,
-    channel::{Channel, ChannelGroup, Engine},
+    channel::{Channel, ChannelGroup, Engine, XID_MMU_FAULT},
     gpu::{ChosenClasses, Geometry, Gpu},
     memory::{Allocation, Location, Request, bounds},
     pushbuffer::{COMPUTE, COPY, Pushbuffer, upper_lower},
@@ -269,16 +269,28 @@ impl Device {
 
     /// An error if one of the channels has died.
     pub fn check(&self) -> Result<(), Error> {
-        // A fault of one channel kills its whole group, and each notifier says so; only the channel that ran into it
-        // knows the address.
-        match (self.0.compute.check(), self.0.copy.check()) {
-            (Err(Error::ChannelFault(whole)), Err(Error::ChannelFault(cause)))
-                if whole.mmu.is_none() && cause.mmu.is_some() =>
-            {
-                Err(Error::ChannelFault(cause))
-            }
-            (compute, copy) => compute.and(copy),
+        let (compute, copy) = (self.0.compute.check(), self.0.copy.check());
+        let vague = |result: &Result<(), Error>| matches!(result, Err(Error::ChannelFault(fault)) if fault.xid == XID_MMU_FAULT && fault.mmu.is_none());
+        // A fault of one channel kills its whole group, and each notifier says so, one after the other; only the
+        // channel that ran into it knows the address.
+        match (vague(&compute), vague(&copy)) {
+            (true, _) if copy.is_err() => copy,
+            (true, _) => self.cause(&self.0.copy).map_or(compute, Err),
+            (_, true) if compute.is_ok() => self.cause(&self.0.compute).map_or(copy, Err),
+            _ => compute.and(copy),
         }
+    }
+
+    /// The fault of a channel whose group has died already, as soon as its notifier says so.
+    fn cause(&self, channel: &Channel) -> Option<Error> {
+        let end = Instant::now() + Duration::from_millis(50);
+        while Instant::now() < end {
+            if let Err(error) = channel.check() {
+                return Some(error);
+            }
+            std::thread::yield_now();
+        }
+        None
     }
 
     /// Waits for everything that went through the device's timeline: launches, uploads and downloads.

@@ -17,5 +17,5 @@ pub mod machine;
 pub mod memory;
 pub mod profile;
 mod rm;
-mod uvm;
 pub mod sm;
+mod uvm;

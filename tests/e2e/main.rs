@@ -2,3 +2,4 @@
 
 mod cubins;
 mod device;
+mod launch;

@@ -54,7 +54,7 @@ pub struct KernelInfo {
     pub barriers: u32,
     /// Statically allocated shared memory in bytes, as the section says (from sm_90 on the driver's 1 KiB included).
     pub shared_bytes: u32,
-    /// Stack per thread in bytes, callees included.
+    /// Stack per thread in bytes, callees included; with recursion, its own frame and 1 KiB.
     pub stack_bytes: u32,
     /// Offset of the first parameter in constant bank 0.
     pub parameter_base: u32,
@@ -83,6 +83,20 @@ pub struct Cubin {
     kernels: Vec<KernelInfo>,
     attributes: Vec<Attribute>,
     global_init: Option<Range<u64>>,
+}
+
+/// The compiler's mark of a kernel whose stack has no bound: it recurses or calls through pointers.
+const UNBOUNDED_STACK: u32 = u32::MAX;
+/// What such a kernel gets: the default stack limit of NVIDIA's runtime.
+const DEFAULT_STACK: u32 = 1024;
+
+/// The stack that a kernel needs, from what its two attributes say.
+fn stack(minimum: Option<u32>, frame: Option<u32>) -> u32 {
+    let frame = frame.unwrap_or(0);
+    match minimum {
+        Some(UNBOUNDED_STACK) => frame.saturating_add(DEFAULT_STACK),
+        minimum => minimum.unwrap_or(0).max(frame),
+    }
 }
 
 /// A section that is part of the device image.
@@ -357,7 +371,7 @@ fn kernel(
         registers,
         barriers,
         shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
-        stack_bytes: of_symbol(Attribute::MIN_STACK_SIZE).max(of_symbol(Attribute::FRAME_SIZE)).unwrap_or(0),
+        stack_bytes: stack(of_symbol(Attribute::MIN_STACK_SIZE), of_symbol(Attribute::FRAME_SIZE)),
         parameter_base,
         parameter_bytes,
         parameters,

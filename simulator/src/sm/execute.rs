@@ -179,7 +179,7 @@ impl Context<'_> {
 
     #[cold]
     fn turn_page(&mut self, pc: u64) -> Result<(), FaultKind> {
-        if pc % 16 != 0 {
+        if !pc.is_multiple_of(16) {
             return Err(FaultKind::InvalidPc);
         }
         let start = pc & !(PAGE_BYTES - 1);
@@ -506,7 +506,7 @@ fn control(
         _ => return Err(FaultKind::IllegalInstruction),
     }
     for lane in 0..32 {
-        if bit(mask, lane) && block.warps[index].pc[lane] % 16 != 0 {
+        if bit(mask, lane) && !block.warps[index].pc[lane].is_multiple_of(16) {
             return Err(FaultKind::InvalidPc);
         }
     }
@@ -654,6 +654,9 @@ fn execute(
             set_predicate(warp, u, m.to[0], mask, first);
             set_predicate(warp, u, m.to[1], mask, second);
         }
+        Op::Viadd => {
+            one!(map2(&x.integer(warp, m.a)?, &x.integer(warp, m.b)?, u32::wrapping_add));
+        }
         Op::Lea { shift, high, extended, sign_extend } => {
             let a = x.raw(warp, m.a.slot, 0)?;
             let b = x.integer(warp, Source { negate: m.b.negate && !extended, ..m.b })?;
@@ -721,12 +724,12 @@ fn execute(
         Op::Sgxt { sign, wrap } => {
             one!(map2(&x.raw(warp, m.a.slot, 0)?, &x.raw(warp, m.b.slot, 0)?, |a, b| integer::sgxt(
                 a, b, sign, wrap
-            )))
+            )));
         }
         Op::Bmsk { wrap } => {
             one!(map2(&x.raw(warp, m.a.slot, 0)?, &x.raw(warp, m.b.slot, 0)?, |a, b| integer::bmsk(
                 a, b, wrap
-            )))
+            )));
         }
         Op::Fadd { mode } => {
             one!(map2(&x.float(warp, m.a)?, &x.float(warp, m.b)?, |a, b| float::fadd(a, b, mode)));
@@ -739,7 +742,7 @@ fn execute(
         Op::Ffma { mode } => {
             one!(map3(&x.float(warp, m.a)?, &x.float(warp, m.b)?, &x.float(warp, m.c)?, |a, b, c| {
                 float::ffma(a, b, c, mode)
-            }))
+            }));
         }
         Op::Imad { extended, negate_product } => {
             let a = x.integer(warp, Source { negate: negate_product, ..m.a })?;
@@ -1238,7 +1241,7 @@ fn local_place(launch: &Launch, lane: usize, address: u64, bytes: u8) -> Result<
 }
 
 fn range(memory: &[u8], at: u64, address: u64, bytes: u8, shared: bool) -> Result<usize, FaultKind> {
-    if address % u64::from(bytes) != 0 {
+    if !address.is_multiple_of(u64::from(bytes)) {
         return Err(FaultKind::Misaligned { address });
     }
     match at.checked_add(u64::from(bytes)) {

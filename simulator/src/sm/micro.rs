@@ -139,6 +139,7 @@ pub(super) enum Op {
     Isetp { compare: IntegerCompare, boolean: Boolean, sign: Sign, extended: bool },
     Dsetp { compare: FloatCompare, boolean: Boolean },
     Iadd3 { extended: bool },
+    Viadd,
     Lea { shift: u32, high: bool, extended: bool, sign_extend: bool },
     Lop3 { table: u8, and: bool },
     Plop3 { tables: [u8; 2] },
@@ -501,6 +502,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 extended: w.flag(72),
             },
             0x010 => Op::Iadd3 { extended: w.flag(74) },
+            0x036 if sm >= 90 => Op::Viadd,
             0x011 => Op::Lea {
                 shift: w.bits(75, 5),
                 high: w.flag(80),
@@ -536,7 +538,10 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             0x01c => Op::Plop3 { tables: [(w.bits(64, 3) | w.bits(72, 5) << 3) as u8, w.bits(16, 8) as u8] },
             0x020 => Op::Fmul {
                 mode: w.float_mode(Some(76)),
-                scale: [0, -1, -2, -3, 3, 2, 1, 0][w.bits(84, 3) as usize],
+                scale: match w.bits(84, 3) as i32 {
+                    0 => return None,
+                    scale => scale - 4,
+                },
             },
             0x021 => Op::Fadd { mode: w.float_mode(None) },
             0x023 => Op::Ffma { mode: w.float_mode(Some(76)) },
@@ -703,7 +708,8 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 kind: w.atomic_type(),
                 address: w.address(64, w.flag(72), false, true),
             },
-            0x18c if w.bits(87, 4) == 10 => {
+            // The operation's number is another on sm_90; the form is this instruction's alone.
+            0x18c if form == 7 && (10..=11).contains(&w.bits(87, 4)) => {
                 Op::AtomicPopcIncrement { address: w.address(64, false, true, false) }
             }
             0x18c => Op::Atomic {
@@ -806,6 +812,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             m.destination = 255;
         }
         Op::Fmul { .. }
+        | Op::Viadd
         | Op::Dmul { .. }
         | Op::Sel
         | Op::Fsel { .. }
@@ -879,7 +886,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
     }
     let uniform_destination = uniform || matches!(op, Op::Redux { .. } | Op::R2ur);
     let (to, from) = spans(&op);
-    let wide_uniform = uniform || memory && false;
+    let wide_uniform = uniform;
     let inside = |slot: Slot, count: u32| match slot {
         Slot::Register(index) => u32::from(index) + count.max(1) <= registers,
         Slot::Uniform(index) => !wide_uniform || u32::from(index) + count.max(1) <= 63,
