@@ -4,8 +4,8 @@
 //! data, and the engine that reads the rows; it opens no device and keeps no state.
 //!
 //! - [`port`]: the two traits that a real kernel module and the simulator both implement;
-//! - [`layout`]: bit fields declared as rows, with setters that refuse what does not fit;
-//! - [`record`]: C structs declared as rows, with their offsets per driver [`branch`];
+//! - [`mod@layout`]: bit fields declared as rows, with setters that refuse what does not fit;
+//! - [`mod@record`]: C structs declared as rows, with their offsets per driver [`branch`];
 //! - [`method`], [`host`], [`compute`], [`copy`], [`gpfifo`]: what a pushbuffer and its ring hold;
 //! - [`qmd`]: the launch descriptor in each version; [`arch`]: what differs between GPU generations;
 //! - [`dump`]: text of all of it;

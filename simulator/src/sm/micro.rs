@@ -460,24 +460,6 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
     if bindless {
         return m;
     }
-    let memory = matches!(
-        full & 0x1ff,
-        0x180
-            | 0x181
-            | 0x183
-            | 0x184
-            | 0x185
-            | 0x186
-            | 0x187
-            | 0x188
-            | 0x18a
-            | 0x18b
-            | 0x18c
-            | 0x18d
-            | 0x18e
-            | 0x1a8
-            | 0x1a9
-    );
     let second = if matches!(form, 2 | 3 | 7) { c } else { b };
     let op = (|| -> Option<Op> {
         Some(match if uniform && opcode < 0x0c0 { opcode & !0x80 } else { opcode } {
