@@ -47,6 +47,8 @@ pub(super) struct Context<'a> {
 struct Barrier {
     /// Threads that arrived without waiting.
     arrived: u32,
+    /// Threads that BAR named; 0 for all of the block.
+    threads: u32,
     popc: u32,
     and: bool,
     or: bool,
@@ -89,13 +91,12 @@ impl Block {
     }
 
     /// Releases barriers whose threads are all there. Exited threads count as arrived.
-    fn release(&mut self, index: usize, threads: u32) -> bool {
+    fn release(&mut self, index: usize) -> bool {
         let code = BARRIER + index as u8;
         let waiting: u32 = self.warps.iter().map(|w| w.at(code).count_ones()).sum();
         let alive: u32 = self.warps.iter().map(|w| w.alive.count_ones()).sum();
-        let exited = self.warps.len() as u32 * 32;
-        let expected = if threads == 0 { alive } else { threads.min(exited) };
         let barrier = self.barriers[index];
+        let expected = if barrier.threads == 0 { alive } else { barrier.threads };
         if waiting + barrier.arrived < expected || (waiting == 0 && barrier.arrived == 0) {
             return false;
         }
@@ -160,7 +161,11 @@ fn report(context: &Context<'_>, block: &Block, warp: usize, pc: u64, lanes: u32
     let text = match context.map.read(pc, &mut bytes) {
         Ok(()) => {
             let word = u128::from_le_bytes(bytes);
-            format!("opcode {:#05x}, word {word:#034x}", word & 0xfff)
+            let arch = sass::Arch::from_sm(context.launch.sm);
+            match arch.map(|arch| sass::decode(word, pc, arch)) {
+                Some(Ok(instruction)) => instruction.to_string(),
+                _ => format!("word {word:#034x}"),
+            }
         }
         Err(fault) => format!("no code: {fault}"),
     };
@@ -404,7 +409,6 @@ fn control(
     mask: u32,
     group: u32,
 ) -> Result<(), FaultKind> {
-    let next = pc + 16;
     let warp = &mut block.warps[index];
     match m.op {
         Op::Bra { target } => {
@@ -474,8 +478,7 @@ fn control(
             warp.exit(leaving);
             if leaving != 0 {
                 for i in 0..16 {
-                    // A barrier with an explicit count does not become complete by an exit.
-                    block.release(i, 0);
+                    block.release(i);
                 }
             }
         }
@@ -485,6 +488,7 @@ fn control(
             if !state.any {
                 *state = Barrier { any: true, and: true, ..*state };
             }
+            state.threads = u32::from(threads);
             state.popc += (value & mask).count_ones();
             state.and &= value & mask == mask;
             state.or |= value & mask != 0;
@@ -499,7 +503,7 @@ fn control(
             } else {
                 warp.wait(mask, BARRIER + barrier);
             }
-            if block.release(usize::from(barrier), u32::from(threads)) {
+            if block.release(usize::from(barrier)) {
                 block.result = result;
             }
         }
@@ -510,7 +514,6 @@ fn control(
             return Err(FaultKind::InvalidPc);
         }
     }
-    let _ = next;
     Ok(())
 }
 
@@ -612,6 +615,9 @@ fn execute(
             }
             put(warp, m, 0, mask, &out);
         }
+        Op::Viadd => {
+            one!(map2(&x.raw(warp, m.a.slot, 0)?, &x.integer(warp, m.b)?, integer::viadd));
+        }
         Op::Fsetp { compare: c, boolean, flushes } => {
             let (a, b) = (x.float(warp, m.a)?, x.float(warp, m.b)?);
             let truth = ballot(|i| float::compare(a[i], b[i], c, flushes));
@@ -631,6 +637,14 @@ fn execute(
             let (a, b) = (x.double(warp, m.a)?, x.double(warp, m.b)?);
             let truth = ballot(|i| double::compare(a[i], b[i], c));
             compare(warp, m, mask, boolean, truth);
+        }
+        Op::DoubleMinMax { minimum } => {
+            let (a, b) = (x.double(warp, m.a)?, x.double(warp, m.b)?);
+            let first = ballot(|i| double::min_max(a[i], b[i], minimum).0);
+            let second = ballot(|i| double::min_max(a[i], b[i], minimum).1);
+            let with = predicate(warp, u, m.from[0]);
+            set_predicate(warp, u, m.to[0], mask, first & with);
+            set_predicate(warp, u, m.to[1], mask, second & with);
         }
         Op::Iadd3 { extended } => {
             let a = x.raw(warp, m.a.slot, 0)?;
@@ -653,9 +667,6 @@ fn execute(
             put(warp, m, 0, mask, &out);
             set_predicate(warp, u, m.to[0], mask, first);
             set_predicate(warp, u, m.to[1], mask, second);
-        }
-        Op::Viadd => {
-            one!(map2(&x.integer(warp, m.a)?, &x.integer(warp, m.b)?, u32::wrapping_add));
         }
         Op::Lea { shift, high, extended, sign_extend } => {
             let a = x.raw(warp, m.a.slot, 0)?;
@@ -791,10 +802,14 @@ fn execute(
             let (a, b) = (x.raw(warp, m.a.slot, 0)?, x.raw(warp, m.b.slot, 0)?);
             let c = x.pair(warp, m.c.slot)?;
             let mut out = [0; 32];
+            let mut carries = 0;
             for i in 0..32 {
-                out[i] = integer::imad_hi(a[i], b[i], c[i], sign);
+                let (v, over) = integer::imad_wide_carry(a[i], b[i], c[i], false, sign);
+                out[i] = (v >> 32) as u32;
+                carries |= u32::from(over) << i;
             }
             put(warp, m, 0, mask, &out);
+            set_predicate(warp, u, m.to[0], mask, carries);
         }
         Op::Idp4 { sign_a, sign_b } => one!(map3(
             &x.raw(warp, m.a.slot, 0)?,
@@ -823,6 +838,40 @@ fn execute(
                 let a = half::modify(swizzle[0].apply(a, mode.format), m.a.absolute, m.a.negate);
                 let b = half::modify(swizzle[1].apply(b, mode.format), m.b.absolute, m.b.negate);
                 if f32 { half::hadd_f32(a.0, b.0, mode.format) } else { half::hadd2(a, b, mode) }
+            }));
+        }
+        Op::Fset { compare: c, boolean, flushes } => {
+            let (a, b) = (x.float(warp, m.a)?, x.float(warp, m.b)?);
+            let with = predicate(warp, u, m.from[0]);
+            one!(std::array::from_fn(|i| {
+                let truth = boolean.apply(float::compare(a[i], b[i], c, flushes), bit(with, i));
+                float::fset(truth, true)
+            }));
+        }
+        Op::Hsetp2 { compare: c, boolean, mode, swizzle } => {
+            let (a, b) = (x.raw(warp, m.a.slot, 0)?, x.raw(warp, m.b.slot, 0)?);
+            let with = predicate(warp, u, m.from[0]);
+            let (mut low, mut high) = (0, 0);
+            for i in 0..32 {
+                let a = half::modify(swizzle[0].apply(a[i], mode.format), m.a.absolute, m.a.negate);
+                let b = half::modify(swizzle[1].apply(b[i], mode.format), m.b.absolute, m.b.negate);
+                let with = bit(with, i);
+                low |= u32::from(boolean.apply(half::compare(a.0, b.0, c, mode), with)) << i;
+                high |= u32::from(boolean.apply(half::compare(a.1, b.1, c, mode), with)) << i;
+            }
+            set_predicate(warp, u, m.to[0], mask, low);
+            set_predicate(warp, u, m.to[1], mask, high);
+        }
+        Op::Hset2 { compare: c, boolean, mode, swizzle, float } => {
+            let (a, b) = (x.raw(warp, m.a.slot, 0)?, x.raw(warp, m.b.slot, 0)?);
+            let with = predicate(warp, u, m.from[0]);
+            one!(std::array::from_fn(|i| {
+                let a = half::modify(swizzle[0].apply(a[i], mode.format), m.a.absolute, m.a.negate);
+                let b = half::modify(swizzle[1].apply(b[i], mode.format), m.b.absolute, m.b.negate);
+                let with = bit(with, i);
+                let set =
+                    |a, b| half::hset(boolean.apply(half::compare(a, b, c, mode), with), float, mode.format);
+                half::pack(set(a.0, b.0), set(a.1, b.1))
             }));
         }
         Op::Hmul2 { mode, swizzle } => {
@@ -902,7 +951,7 @@ fn execute(
             }
         }
         Op::S2r { register, wide } => {
-            let out = special(context, block, index, register, mask)?;
+            let out = special(context, block, index, register)?;
             let warp = &mut block.warps[index];
             if m.op_is_uniform_special() {
                 put_uniform(warp, m.destination, 0, mask, &out.map(|v| v as u32));
@@ -977,7 +1026,7 @@ fn execute(
                     continue;
                 }
                 let at = base[i].wrapping_add(offset as u32);
-                if at % u32::from(size.bytes) != 0 {
+                if !at.is_multiple_of(u32::from(size.bytes)) {
                     return Err(FaultKind::Misaligned { address: u64::from(at) });
                 }
                 let word = x.constant(bank, at & !3)?;
@@ -1152,13 +1201,7 @@ fn put_sized(warp: &mut Warp, m: &Micro, mask: u32, v: &[u64; 32], wide: bool) {
     }
 }
 
-fn special(
-    context: &Context<'_>,
-    block: &Block,
-    index: usize,
-    register: u8,
-    mask: u32,
-) -> Result<[u64; 32], FaultKind> {
+fn special(context: &Context<'_>, block: &Block, index: usize, register: u8) -> Result<[u64; 32], FaultKind> {
     let warp = &block.warps[index];
     let clock = context.statistics.instructions;
     let each = |f: &dyn Fn(u32) -> u32| std::array::from_fn(|i| u64::from(f(i as u32)));
@@ -1185,10 +1228,7 @@ fn special(
             [if register == 0x52 { now } else { now >> 32 }; 32]
         }
         0x88 | 0xff => [0; 32],
-        _ => {
-            let _ = mask;
-            return Err(FaultKind::IllegalInstruction);
-        }
+        _ => return Err(FaultKind::IllegalInstruction),
     })
 }
 

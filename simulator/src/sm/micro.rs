@@ -137,9 +137,9 @@ pub(super) enum Op {
     Fmnmx { flushes: bool, nan: bool },
     Fsetp { compare: FloatCompare, boolean: Boolean, flushes: bool },
     Isetp { compare: IntegerCompare, boolean: Boolean, sign: Sign, extended: bool },
+    DoubleMinMax { minimum: bool },
     Dsetp { compare: FloatCompare, boolean: Boolean },
     Iadd3 { extended: bool },
-    Viadd,
     Lea { shift: u32, high: bool, extended: bool, sign_extend: bool },
     Lop3 { table: u8, and: bool },
     Plop3 { tables: [u8; 2] },
@@ -149,6 +149,7 @@ pub(super) enum Op {
     Brev,
     Prmt { mode: PermuteMode },
     Imnmx { sign: Sign },
+    Viadd,
     Shf { kind: ShiftKind },
     Sgxt { sign: Sign, wrap: bool },
     Bmsk { wrap: bool },
@@ -164,6 +165,9 @@ pub(super) enum Op {
     Dfma { rounding: Rounding },
     Hadd2 { mode: HalfMode, swizzle: [Swizzle; 2], f32: bool },
     Hmul2 { mode: HalfMode, swizzle: [Swizzle; 2] },
+    Fset { compare: FloatCompare, boolean: Boolean, flushes: bool },
+    Hsetp2 { compare: FloatCompare, boolean: Boolean, mode: HalfMode, swizzle: [Swizzle; 2] },
+    Hset2 { compare: FloatCompare, boolean: Boolean, mode: HalfMode, swizzle: [Swizzle; 2], float: bool },
     Hfma2 { mode: HalfMode, swizzle: [Swizzle; 3] },
     F2fp { format: HalfFormat, rounding: Rounding, relu: bool },
     Mufu { function: Function },
@@ -357,7 +361,7 @@ fn spans(op: &Op) -> (u32, [u32; 3]) {
         Op::ImadWide { .. } => (2, [1, 1, 2]),
         Op::ImadHi { .. } => (1, [1, 1, 2]),
         Op::Dadd { .. } | Op::Dmul { .. } | Op::Dfma { .. } => (2, [2, 2, 2]),
-        Op::Dsetp { .. } => (0, [2, 2, 2]),
+        Op::Dsetp { .. } | Op::DoubleMinMax { .. } => (0, [2, 2, 0]),
         Op::F2f { from, to, .. } => (
             if *to == FloatFormat::F64 { 2 } else { 1 },
             [0, if *from == FloatFormat::F64 { 2 } else { 1 }, 0],
@@ -472,6 +476,25 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             0x007 => Op::Sel,
             0x008 => Op::Fsel { flushes: w.flag(80) },
             0x009 => Op::Fmnmx { flushes: w.flag(80), nan: w.flag(81) },
+            0x00a if !w.flag(71) => Op::Fset {
+                compare: FloatCompare::from_code(w.bits(76, 4)),
+                boolean: w.boolean()?,
+                flushes: w.flag(80),
+            },
+            0x033 | 0x034 if !(opcode == 0x034 && w.flag(71)) => {
+                let compare = FloatCompare::from_code(w.bits(76, 4));
+                let boolean =
+                    [Boolean::And, Boolean::Or, Boolean::Xor].get(w.bits(69, 2) as usize).copied()?;
+                // With an operand at 64, the place of BF16_V2 is taken.
+                let format = if form == 1 && w.flag(65) { HalfFormat::Bf16 } else { HalfFormat::F16 };
+                let mode = HalfMode { flushes: w.flag(80), ..HalfMode::plain(format) };
+                let swizzle = [w.swizzle(74), if form == 1 { w.swizzle(60) } else { Swizzle::H1H0 }];
+                if opcode == 0x034 {
+                    Op::Hsetp2 { compare, boolean, mode, swizzle }
+                } else {
+                    Op::Hset2 { compare, boolean, mode, swizzle, float: w.flag(71) }
+                }
+            }
             0x00b => Op::Fsetp {
                 compare: FloatCompare::from_code(w.bits(76, 4)),
                 boolean: w.boolean()?,
@@ -484,7 +507,6 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 extended: w.flag(72),
             },
             0x010 => Op::Iadd3 { extended: w.flag(74) },
-            0x036 if sm >= 90 => Op::Viadd,
             0x011 => Op::Lea {
                 shift: w.bits(75, 5),
                 high: w.flag(80),
@@ -522,17 +544,24 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 mode: w.float_mode(Some(76)),
                 scale: match w.bits(84, 3) as i32 {
                     0 => return None,
-                    scale => scale - 4,
+                    code => code - 4,
                 },
             },
             0x021 => Op::Fadd { mode: w.float_mode(None) },
             0x023 => Op::Ffma { mode: w.float_mode(Some(76)) },
             0x024 => Op::Imad { extended: w.flag(74), negate_product: w.flag(72) },
             0x025 => Op::ImadWide { sign: w.sign(73), extended: w.flag(74), negate_product: w.flag(72) },
-            0x026 if !w.flag(75) => Op::Idp4 { sign_a: w.sign(73), sign_b: w.sign(74) },
+            0x026 if w.bits(75, 2) == 0 => Op::Idp4 { sign_a: w.sign(73), sign_b: w.sign(74) },
             0x027 if !w.flag(74) => Op::ImadHi { sign: w.sign(73) },
             0x028 => Op::Dmul { rounding: w.rounding() },
             0x029 => Op::Dadd { rounding: w.rounding() },
+            // DSETP has MIN and MAX where FSETP has F and T.
+            0x02a if matches!(w.bits(76, 4), 0 | 15) => {
+                if w.bits(74, 2) != 0 {
+                    return None;
+                }
+                Op::DoubleMinMax { minimum: !w.flag(76) }
+            }
             0x02a => Op::Dsetp { compare: FloatCompare::from_code(w.bits(76, 4)), boolean: w.boolean()? },
             0x02b => Op::Dfma { rounding: w.rounding() },
             0x030 => Op::Hadd2 {
@@ -558,14 +587,25 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                     if matches!(form, 2 | 3) { Swizzle::H1H0 } else { w.swizzle(81) },
                 ],
             },
-            0x03e if w.bits(72, 5) == 0 && !w.flag(77) => Op::F2fp {
-                format: if w.flag(85) { HalfFormat::Bf16 } else { HalfFormat::F16 },
-                rounding: if w.flag(79) { Rounding::Zero } else { Rounding::Nearest },
-                relu: w.flag(78),
-            },
-            0x03d | 0x100 => Op::Flo { sign: w.sign(73), shift: w.flag(74) },
-            0x03e | 0x101 => Op::Brev,
-            0x03f | 0x109 => Op::Popc,
+            0x03e if !uniform && w.bits(72, 4) == 0 && w.bits(77, 2) == 0 && w.bits(81, 10) == 0 => {
+                Op::F2fp {
+                    format: if w.flag(76) { HalfFormat::Bf16 } else { HalfFormat::F16 },
+                    rounding: match w.bits(79, 2) {
+                        0 => Rounding::Nearest,
+                        3 => Rounding::Zero,
+                        _ => return None,
+                    },
+                    relu: false,
+                }
+            }
+            0x03d | 0x100 if uniform || opcode == 0x100 => Op::Flo { sign: w.sign(73), shift: w.flag(74) },
+            0x036 if sm >= 90 => Op::Viadd,
+            0x048 if sm >= 90 && w.bits(73, 14) >> 8 == 0x3f && w.bits(73, 8) == 0 => {
+                Op::Imnmx { sign: w.sign(72) }
+            }
+            0x03e if uniform => Op::Brev,
+            0x101 => Op::Brev,
+            0x03f | 0x109 if uniform || opcode == 0x109 => Op::Popc,
             0x045 => Op::I2f {
                 from: IntegerType { width: Width::B32, sign: w.sign(74) },
                 to: FloatFormat::F32,
@@ -596,7 +636,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             }
             0x108 => Op::Mufu { function: Function::from_code(w.bits(74, 4))? },
             0x119 | 0x1c3 if full & 0xe00 == 0x800 => Op::S2r { register: w.bits(72, 8) as u8, wide: false },
-            0x1c2 => Op::R2ur,
+            0x1c2 | 0x1ca if w.bits(72, 8) == 0 && m.to[0] == 7 => Op::R2ur,
             0x1c4 => Op::Redux {
                 operation: *[
                     Reduction::And,
@@ -690,8 +730,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 kind: w.atomic_type(),
                 address: w.address(64, w.flag(72), false, true),
             },
-            // The operation's number is another on sm_90; the form is this instruction's alone.
-            0x18c if form == 7 && (10..=11).contains(&w.bits(87, 4)) => {
+            0x18c if w.bits(87, 4) == if sm >= 90 { 11 } else { 10 } => {
                 Op::AtomicPopcIncrement { address: w.address(64, false, true, false) }
             }
             0x18c => Op::Atomic {
@@ -731,7 +770,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 }
                 _ => return None,
             },
-            0x147 | 0x14a if w.bits(32, 2) <= 1 => {
+            0x147 | 0x14a if w.bits(32, 2) == 0 => {
                 m.a = zero;
                 let target = w.target(address, sm);
                 Op::Bra { target: if opcode == 0x147 { target } else { target.wrapping_sub(address + 16) } }
@@ -768,9 +807,22 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
                 m.c = zero;
             }
         }
+        // ULDC takes no index.
+        Op::Ldc { .. } if uniform => {
+            m.a = zero;
+            m.b = zero;
+            m.c = zero;
+        }
         Op::Load { .. } | Op::Ldc { .. } | Op::AtomicPopcIncrement { .. } => {
             m.b = zero;
             m.c = zero;
+        }
+        Op::Hsetp2 { .. } | Op::Hset2 { .. } => {
+            m.b = second;
+            m.c = zero;
+            if matches!(op, Op::Hsetp2 { .. }) {
+                m.destination = 255;
+            }
         }
         Op::Fadd { .. } | Op::Hadd2 { .. } | Op::Hmul2 { .. } => {
             m.b = second;
@@ -789,18 +841,20 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             m.b.negate = w.flag(84);
             m.b.absolute = w.flag(83);
         }
-        Op::Isetp { .. } | Op::Fsetp { .. } | Op::Dsetp { .. } => {
+        Op::Isetp { .. } | Op::Fsetp { .. } | Op::Dsetp { .. } | Op::DoubleMinMax { .. } => {
             m.c = zero;
             m.destination = 255;
         }
         Op::Fmul { .. }
-        | Op::Viadd
+        | Op::Fset { .. }
         | Op::Dmul { .. }
         | Op::Sel
         | Op::Fsel { .. }
         | Op::Fmnmx { .. }
         | Op::Imnmx { .. } => m.c = zero,
-        Op::Sgxt { .. } | Op::Bmsk { .. } | Op::P2r { .. } | Op::R2p { .. } | Op::F2fp { .. } => m.c = zero,
+        Op::Viadd | Op::Sgxt { .. } | Op::Bmsk { .. } | Op::P2r { .. } | Op::R2p { .. } | Op::F2fp { .. } => {
+            m.c = zero;
+        }
         Op::Fchk => {
             m.c = zero;
             m.destination = 255;

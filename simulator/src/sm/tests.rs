@@ -36,16 +36,17 @@ fn sections(elf: &[u8]) -> Vec<(String, &[u8], u32)> {
 
 struct Bench {
     space: Arc<AddressSpace>,
+    arch: &'static str,
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(arch: &'static str) -> Self {
         let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
-        for (at, bytes) in [(CODE, 1 << 18), (BANKS, 1 << 18), (DATA, 1 << 22)] {
+        for (at, bytes) in [(CODE, 1 << 18), (BANKS, 1 << 19), (DATA, 1 << 22)] {
             let backing = Arc::new(Backing::new("test", bytes).expect("small"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
         }
-        Self { space }
+        Self { space, arch }
     }
 
     fn write(&self, at: u64, words: &[u32]) {
@@ -66,7 +67,7 @@ impl Bench {
         block: [u32; 3],
         parameters: &[u8],
     ) -> Result<Statistics, super::Fault> {
-        let elf = fixtures::cubin("sm_89", kernel).expect("a fixture");
+        let elf = fixtures::cubin(self.arch, kernel).expect("a fixture");
         let sections = sections(&elf);
         let map = self.space.snapshot();
         let (_, code, info) = sections.iter().find(|s| s.0 == format!(".text.{kernel}")).expect("the kernel");
@@ -82,7 +83,8 @@ impl Bench {
             }
         }
         let shared = sections.iter().any(|s| s.0 == format!(".nv.shared.{kernel}"));
-        let mut zero = vec![0; 0x160];
+        let hopper = self.arch == "sm_90";
+        let mut zero = vec![0; if hopper { 0x210 } else { 0x160 }];
         for (i, v) in block.iter().chain(&grid).enumerate() {
             zero[4 * i..4 * i + 4].copy_from_slice(&v.to_le_bytes());
         }
@@ -96,14 +98,15 @@ impl Bench {
             program_address: CODE,
             grid,
             block,
-            registers: (info >> 24).max(16),
+            // The register count is in sh_info up to sm_89 only.
+            registers: if hopper { 255 } else { info >> 24 },
             shared_bytes: if shared { 48 << 10 } else { 1 << 10 },
             local_bytes: 0x4000,
             barriers: 16,
             constant_buffers: banks,
             shared_window: 0x7294_0000_0000,
             local_window: 0x7293_0000_0000,
-            sm: 89,
+            sm: self.arch[3..5].parse().expect("a number"),
             grid_id: 1,
         };
         let stop = AtomicBool::new(false);
@@ -125,29 +128,249 @@ fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|x| x.to_bits()).collect()
 }
 
+/// Kernels run on every architecture that the fixtures have.
+const ARCHES: [&str; 4] = ["sm_80", "sm_86", "sm_89", "sm_90"];
+
+fn halves(v: &[u64]) -> Vec<u32> {
+    v.iter().flat_map(|v| [*v as u32, (*v >> 32) as u32]).collect()
+}
+
+fn words(n: usize, seed: u32) -> Vec<u32> {
+    let mut state = seed;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        })
+        .collect()
+}
+
 #[test]
-fn vector_add_equals_the_host() {
-    let bench = Bench::new();
-    let (a, b) = (floats(1000, 2_654_435_761), floats(1000, 40503));
-    bench.write(0, &bits(&a));
-    bench.write(0x1000, &bits(&b));
-    let p = parameters(&[0x2000, 0, 0x1000], &[1000]);
-    bench.launch("vector_add", [8, 1, 1], [128, 1, 1], &p).expect("runs");
-    assert_eq!(bench.read(0x2000, 1000), bits(&fixtures::reference::vector_add(&a, &b)));
+fn elementwise_kernels_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let (a, b) = (floats(1000, 2_654_435_761), floats(1000, 40503));
+        bench.write(0, &bits(&a));
+        bench.write(0x1000, &bits(&b));
+        let p = parameters(&[0x2000, 0, 0x1000], &[1000]);
+        bench.launch("vector_add", [8, 1, 1], [128, 1, 1], &p).expect("runs");
+        assert_eq!(bench.read(0x2000, 1000), bits(&fixtures::reference::vector_add(&a, &b)));
+        let p = parameters(&[0, 0x1000], &[0.37f32.to_bits(), 1000]);
+        bench.launch("saxpy", [2, 1, 1], [128, 1, 1], &p).expect("runs");
+        assert_eq!(bench.read(0, 1000), bits(&fixtures::reference::saxpy(&a, &b, 0.37)), "{arch}");
+        bench.write(0, &bits(&b));
+        bench.launch("polynomial", [8, 1, 1], [128, 1, 1], &parameters(&[0x2000, 0], &[1000])).expect("runs");
+        let expected: Vec<f32> = b.iter().map(|x| fixtures::reference::polynomial(*x)).collect();
+        assert_eq!(bench.read(0x2000, 1000), bits(&expected), "{arch}");
+    }
+}
+
+#[test]
+fn matrix_kernels_through_shared_memory_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let (m, n, k) = (40, 50, 35);
+        let (a, b) = (floats(m * k, 77773), floats(k * n, 99991));
+        bench.write(0, &bits(&a));
+        bench.write(0x10000, &bits(&b));
+        let p = parameters(&[0x20000, 0, 0x10000], &[m as u32, n as u32, k as u32]);
+        bench.launch("matmul", [4, 3, 1], [16, 16, 1], &p).expect("runs");
+        assert_eq!(bench.read(0x20000, m * n), bits(&fixtures::reference::matmul(&a, &b, m, n, k)), "{arch}");
+    }
 }
 
 #[test]
 fn reductions_by_shuffle_equal_the_host() {
-    let bench = Bench::new();
-    let a = floats(1024, 2_654_435_761);
-    bench.write(0, &bits(&a));
-    let p = parameters(&[0x2000, 0], &[1024]);
-    bench.launch("reduce_f32", [4, 1, 1], [256, 1, 1], &p).expect("runs");
-    assert_eq!(bench.read(0x2000, 4), bits(&fixtures::reference::reduce_f32(&a, 256)));
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let a = floats(1000, 2_654_435_761);
+        bench.write(0, &bits(&a));
+        let p = parameters(&[0x2000, 0], &[1000]);
+        bench.launch("reduce_f32", [4, 1, 1], [256, 1, 1], &p).expect("runs");
+        assert_eq!(bench.read(0x2000, 4), bits(&fixtures::reference::reduce_f32(&a, 256)), "{arch}");
+        let v = words(1000, 7);
+        bench.write(0, &v);
+        bench.launch("reduce_u32", [4, 1, 1], [256, 1, 1], &p).expect("runs");
+        assert_eq!(bench.read(0x2000, 4), fixtures::reference::reduce_u32(&v, 256), "{arch}");
+        bench.launch("warp_max", [4, 1, 1], [256, 1, 1], &p).expect("runs");
+        let expected = halves(&fixtures::reference::warp_max(&v));
+        assert_eq!(bench.read(0x2000, expected.len()), expected, "{arch}");
+    }
 }
 
 #[test]
-fn a_trap_is_a_typed_fault() {
-    let fault = Bench::new().launch("trap", [1, 1, 1], [32, 1, 1], &parameters(&[0], &[3]));
-    assert_eq!(fault.expect_err("BPT.TRAP").kind, FaultKind::Trap);
+fn softmax_is_within_the_measured_tolerance() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let a: Vec<f32> = floats(500, 2_654_435_761).iter().map(|x| x / 4.0).collect();
+        bench.write(0, &bits(&a));
+        bench.launch("softmax", [5, 1, 1], [128, 1, 1], &parameters(&[0x2000, 0], &[100])).expect("runs");
+        for (have, want) in bench.read(0x2000, 500).iter().zip(fixtures::reference::softmax(&a, 100)) {
+            let have = f32::from_bits(*have);
+            assert!(
+                (have - want).abs() <= want * fixtures::reference::SOFTMAX_TOLERANCE,
+                "{have} {want} {arch}"
+            );
+        }
+    }
+}
+
+#[test]
+fn atomics_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let v = words(500, 3);
+        let bytes: Vec<u8> = v.iter().flat_map(|w| w.to_le_bytes()).collect();
+        bench.write(0, &v);
+        bench
+            .launch("histogram", [3, 1, 1], [128, 1, 1], &parameters(&[0x2000, 0x3000, 0], &[2000]))
+            .expect("runs");
+        let (bins, largest) = fixtures::reference::histogram(&bytes);
+        assert_eq!(bench.read(0x2000, 256), bins, "{arch}");
+        assert_eq!(bench.read(0x3000, 1), [largest], "{arch}");
+        let p = parameters(&[0x4000, 0x4008, 0x5000], &[64, 1000]);
+        bench.launch("tickets", [8, 1, 1], [128, 1, 1], &p).expect("runs");
+        let (next, sum) = fixtures::reference::tickets(1000);
+        assert_eq!(bench.read(0x4000, 1), [next], "{arch}");
+        assert_eq!(bench.read(0x4008, 2), halves(&[sum]), "{arch}");
+        assert!(fixtures::reference::tickets_are_possible(&bench.read(0x5000, 64), 1000), "{arch}");
+    }
+}
+
+#[test]
+fn integer_divisions_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let (a, b) = (words(512, 5), words(512, 11));
+        let b: Vec<u32> = b.iter().enumerate().map(|(i, v)| (v >> (i % 28)).max(1)).collect();
+        bench.write(0, &a);
+        bench.write(0x1000, &b);
+        let run = |kernel, n: u32| {
+            let p = parameters(&[0x2000, 0x4000, 0, 0x1000], &[n]);
+            bench.launch(kernel, [4, 1, 1], [128, 1, 1], &p).expect("runs");
+            (bench.read(0x2000, 512), bench.read(0x4000, 512))
+        };
+        let pairs = || a.iter().zip(&b);
+        assert_eq!(run("divide_u32", 512).0, pairs().map(|(a, b)| a / b).collect::<Vec<_>>(), "{arch}");
+        assert_eq!(run("divide_u32", 512).1, pairs().map(|(a, b)| a % b).collect::<Vec<_>>(), "{arch}");
+        let signed =
+            |f: fn(i32, i32) -> i32| pairs().map(|(a, b)| f(*a as i32, *b as i32) as u32).collect::<Vec<_>>();
+        assert_eq!(run("divide_i32", 512).0, signed(i32::wrapping_div), "{arch}");
+        assert_eq!(run("divide_i32", 512).1, signed(i32::wrapping_rem), "{arch}");
+        let wide = |v: &[u32]| -> Vec<u64> {
+            v.chunks(2).map(|p| u64::from(p[0]) | u64::from(p[1]) << 32).collect()
+        };
+        let (c, mut d) = (wide(&a), wide(&b));
+        for (i, v) in d.iter_mut().enumerate() {
+            *v = (*v >> (i % 60)).max(1);
+        }
+        bench.write(0x1000, &halves(&d));
+        let each =
+            |f: fn(u64, u64) -> u64| halves(&c.iter().zip(&d).map(|(a, b)| f(*a, *b)).collect::<Vec<_>>());
+        assert_eq!(run("divide_u64", 256).0, each(|a, b| a / b), "{arch}");
+        assert_eq!(run("divide_u64", 256).1, each(|a, b| a % b), "{arch}");
+        assert_eq!(run("divide_i64", 256).0, each(|a, b| (a as i64).wrapping_div(b as i64) as u64), "{arch}");
+        assert_eq!(run("divide_i64", 256).1, each(|a, b| (a as i64).wrapping_rem(b as i64) as u64), "{arch}");
+        let p = parameters(&[0x2000, 0], &[256]);
+        bench.launch("divide_constant", [4, 1, 1], [128, 1, 1], &p).expect("runs");
+        let expected: Vec<u64> = c.iter().map(|x| fixtures::reference::divide_constant(*x)).collect();
+        assert_eq!(bench.read(0x2000, 512), halves(&expected), "{arch}");
+    }
+}
+
+#[test]
+fn early_exits_from_a_loop_equal_the_host() {
+    let view = fixtures::reference::View { left: -2.0, top: -1.25, pixel: 0.05, limit: 200 };
+    let expected = fixtures::reference::mandelbrot(60, 50, view);
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let [left, top, pixel] = [view.left, view.top, view.pixel].map(f32::to_bits);
+        let p = parameters(&[0], &[60, 50, left, top, pixel, 200]);
+        bench.launch("mandelbrot", [4, 7, 1], [16, 8, 1], &p).expect("runs");
+        assert_eq!(bench.read(0, 3000), expected, "{arch}");
+    }
+}
+
+#[test]
+fn fp64_and_half_kernels_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let a: Vec<f64> = floats(200, 77773).iter().map(|x| f64::from(*x).abs() + 0.1).collect();
+        let b: Vec<f64> = floats(200, 99991).iter().map(|x| f64::from(*x) * 1.7 + 0.3).collect();
+        let raw = |v: &[f64]| halves(&v.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+        bench.write(0, &raw(&a));
+        bench.write(0x1000, &raw(&b));
+        let mut p = parameters(&[0x2000, 0x3000, 0x4000, 0, 0x1000], &[200]);
+        bench.launch("double_ops", [2, 1, 1], [128, 1, 1], &p).expect("runs");
+        let all: Vec<_> = a.iter().zip(&b).map(|(a, b)| fixtures::reference::double_ops(*a, *b)).collect();
+        assert_eq!(bench.read(0x2000, 400), raw(&all.iter().map(|x| x.0).collect::<Vec<_>>()), "{arch}");
+        assert_eq!(bench.read(0x3000, 400), raw(&all.iter().map(|x| x.1).collect::<Vec<_>>()), "{arch}");
+        assert_eq!(
+            bench.read(0x4000, 400),
+            halves(&all.iter().map(|x| x.2 as u64).collect::<Vec<_>>()),
+            "{arch}"
+        );
+        p = parameters(&[0, 0x1000], &halves(&[1.1f64.to_bits()]));
+        p.extend(200u32.to_le_bytes());
+        bench.launch("daxpy", [2, 1, 1], [128, 1, 1], &p).expect("runs");
+        assert_eq!(bench.read(0, 400), raw(&fixtures::reference::daxpy(&a, &b, 1.1)), "{arch}");
+        // Exponents stay in the middle, so that nothing is a NaN.
+        let pairs = |seed| words(300, seed).iter().map(|v| v & 0xbfff_bfff | 0x2000_2000).collect::<Vec<_>>();
+        let (c, d) = (pairs(17), pairs(23));
+        bench.write(0, &c);
+        bench.write(0x1000, &d);
+        let p = parameters(&[0x2000, 0x3000, 0x4000, 0, 0x1000], &[300]);
+        bench.launch("half2_ops", [3, 1, 1], [128, 1, 1], &p).expect("runs");
+        let all: Vec<_> = c.iter().zip(&d).map(|(a, b)| fixtures::reference::half2_ops(*a, *b)).collect();
+        assert_eq!(bench.read(0x2000, 300), all.iter().map(|x| x.0).collect::<Vec<_>>(), "{arch}");
+        assert_eq!(bench.read(0x3000, 300), all.iter().map(|x| x.1).collect::<Vec<_>>(), "{arch}");
+        assert_eq!(bench.read(0x4000, 300), all.iter().map(|x| x.2).collect::<Vec<_>>(), "{arch}");
+    }
+}
+
+#[test]
+fn local_memory_calls_and_recursion_equal_the_host() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        let v = words(200, 29);
+        bench.write(0, &v);
+        let p = parameters(&[0x2000, 0], &[200]);
+        for (kernel, reference) in [
+            ("local_array", fixtures::reference::local_array as fn(u32) -> u32),
+            ("recursion", fixtures::reference::recursion),
+        ] {
+            bench.launch(kernel, [2, 1, 1], [128, 1, 1], &p).expect("runs");
+            let expected: Vec<u32> = v.iter().map(|x| reference(*x)).collect();
+            assert_eq!(bench.read(0x2000, 200), expected, "{kernel} {arch}");
+        }
+        bench.launch("deep_local", [2, 1, 1], [64, 1, 1], &parameters(&[0x2000], &[9, 100])).expect("runs");
+        let expected: Vec<u32> = (0..100).map(|i| fixtures::reference::deep_local(9, i)).collect();
+        assert_eq!(bench.read(0x2000, 100), expected, "{arch}");
+    }
+}
+
+#[test]
+fn blocks_that_wait_for_each_other_finish() {
+    for arch in ARCHES {
+        let bench = Bench::new(arch);
+        bench.launch("handshake", [2, 1, 1], [1, 1, 1], &parameters(&[0, 0x1000], &[50])).expect("runs");
+        assert_eq!(bench.read(0x1000, 100), fixtures::reference::handshake(50), "{arch}");
+    }
+}
+
+#[test]
+fn faults_are_typed_and_name_the_instruction() {
+    let bench = Bench::new("sm_89");
+    let fail = |kernel, p: &[u8]| bench.launch(kernel, [1, 1, 1], [32, 1, 1], p).expect_err("a fault");
+    let fault = fail("trap", &parameters(&[0], &[3]));
+    assert_eq!((fault.kind, fault.lanes), (FaultKind::Trap, 1 << 3));
+    assert!(fault.text.contains("BPT.TRAP"), "{}", fault.text);
+    let far = fail("store_at", &parameters(&[0], &[0, 0x100, 5, 0]));
+    assert!(matches!(far.kind, FaultKind::Mmu(_)), "{far}");
+    let odd = fail("load_at", &parameters(&[0, 0], &[4, 0]));
+    assert_eq!(odd.kind, FaultKind::Misaligned { address: DATA + 4 });
+    let shared = fail("shared_store_at", &parameters(&[0], &[1 << 20]));
+    assert!(matches!(shared.kind, FaultKind::OutOfRangeShared { .. }), "{shared}");
 }
