@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sass::lane::convert::{self, FloatFormat};
 use sass::lane::half;
+use sass::lane::mma;
 use sass::lane::mufu;
 use sass::lane::{Sign, Width, double, float, integer};
 
@@ -891,6 +892,25 @@ fn execute(
                 let c = half::modify(swizzle[2].apply(c, mode.format), m.c.absolute, m.c.negate);
                 half::hfma2(a, b, c, mode)
             }));
+        }
+        Op::Hmma { factor, accumulator, k, generation } => {
+            let registers = usize::from(k) / if factor == mma::Factor::Tf32 { 4 } else { 8 };
+            let results = if accumulator == mma::Accumulator::F16 { 2 } else { 4 };
+            let (mut a, mut b, mut c) = ([[0; 32]; 4], [[0; 32]; 2], [[0; 32]; 4]);
+            for (slot, to) in [(m.a.slot, &mut a[..2 * registers]), (m.b.slot, &mut b[..registers])] {
+                for (word, to) in to.iter_mut().enumerate() {
+                    *to = x.raw(warp, slot, word as u8)?;
+                }
+            }
+            for (word, to) in c.iter_mut().enumerate().take(results) {
+                *to = x.raw(warp, m.c.slot, word as u8)?;
+            }
+            let (a, b) = (&a[..2 * registers], &b[..registers]);
+            let d = mma::hmma(factor, accumulator, usize::from(k), generation, a, b, &c[..results])
+                .ok_or(FaultKind::IllegalInstruction)?;
+            for (word, v) in d.iter().enumerate().take(results) {
+                put(warp, m, word as u8, mask, v);
+            }
         }
         Op::F2fp { format, rounding, relu } => {
             one!(map2(&x.float(warp, m.a)?, &x.float(warp, m.b)?, |a, b| convert::f2fp_pack(

@@ -3,6 +3,7 @@
 use sass::lane::convert::FloatFormat;
 use sass::lane::half::{HalfFormat, HalfMode, Swizzle};
 use sass::lane::integer::{Direction, PermuteMode, ShiftKind};
+use sass::lane::mma::{Accumulator, Factor, Generation};
 use sass::lane::mufu::Function;
 use sass::lane::{
     Boolean, FloatCompare, FloatMode, IntegerCompare, IntegerType, Rounding, Sign, Subnormals, Width,
@@ -169,6 +170,7 @@ pub(super) enum Op {
     Hsetp2 { compare: FloatCompare, boolean: Boolean, mode: HalfMode, swizzle: [Swizzle; 2] },
     Hset2 { compare: FloatCompare, boolean: Boolean, mode: HalfMode, swizzle: [Swizzle; 2], float: bool },
     Hfma2 { mode: HalfMode, swizzle: [Swizzle; 3] },
+    Hmma { factor: Factor, accumulator: Accumulator, k: u8, generation: Generation },
     F2fp { format: HalfFormat, rounding: Rounding, relu: bool },
     Mufu { function: Function },
     Fchk,
@@ -360,6 +362,11 @@ fn spans(op: &Op) -> (u32, [u32; 3]) {
     match op {
         Op::ImadWide { .. } => (2, [1, 1, 2]),
         Op::ImadHi { .. } => (1, [1, 1, 2]),
+        Op::Hmma { factor, accumulator, k, .. } => {
+            let b = u32::from(*k) / if *factor == Factor::Tf32 { 4 } else { 8 };
+            let c = if *accumulator == Accumulator::F16 { 2 } else { 4 };
+            (c, [2 * b, b, c])
+        }
         Op::Dadd { .. } | Op::Dmul { .. } | Op::Dfma { .. } => (2, [2, 2, 2]),
         Op::Dsetp { .. } | Op::DoubleMinMax { .. } => (0, [2, 2, 0]),
         Op::F2f { from, to, .. } => (
@@ -606,6 +613,22 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             0x03e if uniform => Op::Brev,
             0x101 => Op::Brev,
             0x03f | 0x109 if uniform || opcode == 0x109 => Op::Popc,
+            // Bits 81 and up but for the factors' format: sparse and other forms.
+            0x03c if full == 0x23c && w.bits(84, 7) == 0 && !w.flag(81) => {
+                let factor = *[Factor::F16, Factor::Bf16, Factor::Tf32].get(w.bits(82, 2) as usize)?;
+                let k = match (w.flag(78), w.flag(75)) {
+                    (false, false) => 8,
+                    (false, true) if factor != Factor::Tf32 => 16,
+                    (true, false) if factor == Factor::Tf32 => 4,
+                    _ => return None,
+                };
+                let accumulator = if w.flag(76) { Accumulator::F32 } else { Accumulator::F16 };
+                if accumulator == Accumulator::F16 && factor != Factor::F16 {
+                    return None;
+                }
+                let generation = if sm >= 90 { Generation::HOPPER } else { Generation::AMPERE };
+                Op::Hmma { factor, accumulator, k, generation }
+            }
             0x045 => Op::I2f {
                 from: IntegerType { width: Width::B32, sign: w.sign(74) },
                 to: FloatFormat::F32,
@@ -615,7 +638,7 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
             0x102 => Op::Fchk,
             0x104 | 0x110 => Op::F2f {
                 from: w.float_format(84)?,
-                to: w.float_format(75)?,
+                to: if w.bits(75, 3) == 4 { FloatFormat::Bf16 } else { w.float_format(75)? },
                 rounding: w.rounding(),
                 flushes: w.flag(80),
             },
@@ -910,7 +933,12 @@ pub(super) fn decode(word: u128, address: u64, sm: u32, registers: u32) -> Micro
         | Op::Prmt { .. }
         | Op::Shf { .. }
         | Op::Ffma { .. } => {}
-        Op::Imad { .. } | Op::ImadWide { .. } | Op::ImadHi { .. } | Op::Idp4 { .. } | Op::Dfma { .. } => {}
+        Op::Hmma { .. }
+        | Op::Imad { .. }
+        | Op::ImadWide { .. }
+        | Op::ImadHi { .. }
+        | Op::Idp4 { .. }
+        | Op::Dfma { .. } => {}
         _ => {
             if !matches!(op, Op::BraDiv { .. }) {
                 m.a = zero;

@@ -374,3 +374,23 @@ fn faults_are_typed_and_name_the_instruction() {
     let shared = fail("shared_store_at", &parameters(&[0], &[1 << 20]));
     assert!(matches!(shared.kind, FaultKind::OutOfRangeShared { .. }), "{shared}");
 }
+
+/// Words and text from nvdisasm 13.5 for sm_89.
+#[test]
+fn tensor_core_words_decode_to_their_shapes() {
+    use super::micro::{Op, decode};
+    use sass::lane::mma::{Accumulator, Factor};
+    let shape = |word| match decode(word, 0, 89, 255).op {
+        Op::Hmma { factor, accumulator, k, .. } => Some((factor, accumulator, k)),
+        _ => None,
+    };
+    let (f32, f16) = (Accumulator::F32, Accumulator::F16);
+    // HMMA.16816.F32, HMMA.16816.F16, HMMA.1688.F32.TF32, HMMA.1684.F32.TF32, HMMA.16816.F32.BF16
+    assert_eq!(shape(0x000fe200000018040000000a2020723c), Some((Factor::F16, f32, 16)));
+    assert_eq!(shape(0x000fc0000000080c000000120808723c), Some((Factor::F16, f16, 16)));
+    assert_eq!(shape(0x000fe20000081004000000020c04723c), Some((Factor::Tf32, f32, 8)));
+    assert_eq!(shape(0x000fc000000850040000003a0e04723c), Some((Factor::Tf32, f32, 4)));
+    assert_eq!(shape(0x000fc000000418080000002a0408723c), Some((Factor::Bf16, f32, 16)));
+    // HMMA.SP.16832.F32 is not there yet, and says so.
+    assert!(matches!(decode(0x000fc00000005a0c000015100808723c, 0, 89, 255).op, Op::Illegal));
+}
