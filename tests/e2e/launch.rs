@@ -158,7 +158,6 @@ fn integer_division_of_32_bits_is_exact() {
 }
 
 #[test]
-#[ignore = "quotients are right, remainders of large operands are not: a fault of the interpreter to be found"]
 fn integer_division_of_64_bits_is_exact() {
     on_each_gpu(|device| {
         let (a, b) = divisions();
