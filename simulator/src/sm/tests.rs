@@ -394,3 +394,18 @@ fn tensor_core_words_decode_to_their_shapes() {
     // HMMA.SP.16832.F32 is not there yet, and says so.
     assert!(matches!(decode(0x000fc00000005a0c000015100808723c, 0, 89, 255).op, Op::Illegal));
 }
+
+#[test]
+fn a_bit_that_no_row_explains_is_illegal_rather_than_skipped() {
+    use super::micro::{Op, decode};
+
+    // FMUL R11, R7, R7 as nvcc emits it for sm_89.
+    let word = 0x000f_e200_0040_0000_0000_0007_070b_7220;
+    assert!(matches!(decode(word, 0, 89, 255).op, Op::Fmul { .. }));
+    let arch = sass::Arch::from_sm(89).unwrap();
+    let refused = (0..128).filter(|bit| sass::decode(word ^ 1 << bit, 0, arch).is_err());
+    let illegal = (0..128).filter(|bit| matches!(decode(word ^ 1 << bit, 0, 89, 255).op, Op::Illegal));
+    let illegal: Vec<_> = illegal.collect();
+    assert!(illegal.len() > 20, "{illegal:?}");
+    assert!(refused.into_iter().all(|bit| illegal.contains(&bit)));
+}
