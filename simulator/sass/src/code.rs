@@ -1,9 +1,9 @@
 //! Words to instructions and back, by rows.
-use crate::row::{Bits, Hide, NO_BIT, OPCODE_MASK, distance_bits, uniform_width};
+use crate::row::{ALWAYS, Bits, Hide, NO_BIT, OPCODE_MASK, distance_bits, uniform_width};
 use crate::rows::table;
 use crate::{
-    Arch, Bank, Control, FieldId, Guard, Half, Instruction, MarkBits, Marks, Operand, Row, SlotKind,
-    SpecialRegister,
+    Arch, Bank, Control, FieldId, Guard, Half, HalfBits, Instruction, MarkBits, Marks, Operand, Row,
+    SlotKind, SpecialRegister,
 };
 use crate::{MAX_MODIFIERS, MAX_OPERANDS};
 use thiserror::Error;
@@ -30,6 +30,18 @@ pub enum DecodeError {
         field: FieldId,
         /// Value found.
         value: u64,
+        /// Generation.
+        arch: Arch,
+        /// The whole word.
+        word: u128,
+    },
+    /// An operand has a value without a meaning here.
+    #[error("{mnemonic}: unknown operand {operand:?} on {arch} (word {word:#034x})")]
+    UnknownOperand {
+        /// Mnemonic of the row.
+        mnemonic: &'static str,
+        /// Operand found.
+        operand: Operand,
         /// Generation.
         arch: Arch,
         /// The whole word.
@@ -95,7 +107,11 @@ fn get(word: u128, lo: u8, width: u8) -> u64 {
 }
 
 fn flag(word: u128, position: u8) -> bool {
-    position != NO_BIT && word >> position & 1 != 0
+    match position {
+        NO_BIT => false,
+        ALWAYS => true,
+        _ => word >> position & 1 != 0,
+    }
 }
 
 fn sign_extend(value: u64, width: u8) -> i64 {
@@ -111,15 +127,16 @@ fn marks_of(word: u128, bits: MarkBits) -> Marks {
     }
 }
 
-fn half_of(word: u128, lo: u8) -> Half {
-    if lo == NO_BIT {
-        return Half::Both;
-    }
-    match get(word, lo, 2) {
-        0 => Half::Both,
-        1 => Half::F32,
-        2 => Half::Low,
-        _ => Half::High,
+const PACKED: [Half; 4] = [Half::Both, Half::F32, Half::Low, Half::High];
+const UPPER: [Half; 2] = [Half::Both, Half::Upper];
+const BYTES: [Half; 4] = [Half::Both, Half::Byte1, Half::Byte2, Half::Byte3];
+
+fn half_of(word: u128, bits: HalfBits) -> Half {
+    match bits {
+        HalfBits::None => Half::Both,
+        HalfBits::Packed(lo) => PACKED[get(word, lo, 2) as usize],
+        HalfBits::Upper(lo) => UPPER[get(word, lo, 1) as usize],
+        HalfBits::Byte(lo) => BYTES[get(word, lo, 2) as usize],
     }
 }
 
@@ -145,8 +162,9 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
             marks: marks_of(word, marks),
             half: half_of(word, half),
         },
-        SlotKind::Predicate { lo, not, uniform } => {
-            Operand::Predicate { index: get(word, lo, 3) as u8, negated: flag(word, not), uniform }
+        SlotKind::Predicate { lo, not, uniform, inverted } => {
+            let index = get(word, lo, 3) as u8 ^ if inverted { 7 } else { 0 };
+            Operand::Predicate { index, negated: flag(word, not), uniform }
         }
         SlotKind::Immediate { bits, kind } => Operand::Immediate { bits: bits.get(word), kind },
         SlotKind::Constant { marks, half, index, uniform_index } => {
@@ -162,16 +180,16 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
                 half: half_of(word, half),
             }
         }
-        SlotKind::Address { wide, scale, uniform, descriptor, .. } => {
+        SlotKind::Address { base, offset, wide, scale, uniform, descriptor, .. } => {
             let register = (uniform != NO_BIT).then(|| get(word, uniform, uniform_bits) as u8);
             let described = flag(word, descriptor);
             Operand::Address {
-                base: get(word, 24, 8) as u8,
+                base: if base == NO_BIT { Operand::RZ } else { get(word, base, 8) as u8 },
                 wide: flag(word, wide),
                 scale: if scale == NO_BIT { 0 } else { [0, 2, 3, 4][get(word, scale, 2) as usize] },
                 uniform: if described { None } else { register },
                 descriptor: if described { register } else { None },
-                offset: sign_extend(get(word, 40, 24), 24) as i32,
+                offset: sign_extend(offset.get(word), offset.width()) as i32,
             }
         }
         SlotKind::Label | SlotKind::FarLabel => Operand::Label {
@@ -183,14 +201,15 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
         SlotKind::Barrier(lo) => Operand::Barrier(get(word, lo, 4) as u8),
         SlotKind::Scoreboard(lo) => Operand::Scoreboard(get(word, lo, 3) as u8),
         SlotKind::Special => Operand::Special(SpecialRegister(get(word, 72, 8) as u8)),
+        SlotKind::Word { bits, .. } => Operand::Word(bits.get(word) as u8),
         SlotKind::AllPredicates | SlotKind::Source(_) => Operand::AllPredicates,
     }
 }
 
 fn put_flag(set: bool, position: u8) -> Option<u128> {
     match (set, position) {
-        (false, _) => Some(0),
-        (true, NO_BIT) => None,
+        (false, ALWAYS) | (true, NO_BIT) => None,
+        (false, _) | (true, ALWAYS) => Some(0),
         (true, position) => Some(1 << position),
     }
 }
@@ -207,9 +226,14 @@ fn put_marks(marks: Marks, bits: MarkBits) -> Option<u128> {
     )
 }
 
-fn put_half(half: Half, lo: u8) -> Option<u128> {
-    let value = half as u128;
-    if lo == NO_BIT { (value == 0).then_some(0) } else { Some(value << lo) }
+fn put_half(half: Half, bits: HalfBits) -> Option<u128> {
+    let place = |names: &[Half], lo: u8| Some((names.iter().position(|&h| h == half)? as u128) << lo);
+    match bits {
+        HalfBits::None => (half == Half::Both).then_some(0),
+        HalfBits::Packed(lo) => place(&PACKED, lo),
+        HalfBits::Upper(lo) => place(&UPPER, lo),
+        HalfBits::Byte(lo) => place(&BYTES, lo),
+    }
 }
 
 fn put_distance(kind: &SlotKind, distance: i64, arch: Arch) -> Option<u128> {
@@ -234,12 +258,13 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             Operand::UniformRegister { index, marks: set, half: select },
         ) => Some(put(index.into(), lo, uniform_bits)? | put_marks(set, marks)? | put_half(select, half)?),
         (
-            SlotKind::Predicate { lo, not, uniform },
+            SlotKind::Predicate { lo, not, uniform, inverted },
             Operand::Predicate { index, negated, uniform: is_uniform },
         ) => {
             if uniform != is_uniform {
                 return None;
             }
+            let index = index ^ if inverted { 7 } else { 0 };
             Some(put(index.into(), lo, 3)? | put_flag(negated, not)?)
         }
         (SlotKind::Immediate { bits, kind }, Operand::Immediate { bits: value, kind: meant }) => {
@@ -274,7 +299,7 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             )
         }
         (
-            SlotKind::Address { wide, scale, uniform, descriptor, .. },
+            SlotKind::Address { base: base_lo, offset: place, wide, scale, uniform, descriptor, .. },
             Operand::Address {
                 base,
                 wide: pair,
@@ -298,9 +323,14 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
                 }
                 _ => return None,
             };
-            let fits = (-0x80_0000..0x80_0000).contains(&offset);
-            let offset = fits.then_some((offset as u128 & 0xff_ffff) << 40)?;
-            Some((u128::from(base) << 24) | put_flag(pair, wide)? | factor | register | offset)
+            let limit = 1i32 << (place.width() - 1);
+            let fits = (-limit..limit).contains(&offset);
+            let offset = place.put(fits.then_some(offset as u64 & ((1 << place.width()) - 1))?)?;
+            let base = match base_lo {
+                NO_BIT => (base == Operand::RZ).then_some(0)?,
+                lo => u128::from(base) << lo,
+            };
+            Some(base | put_flag(pair, wide)? | factor | register | offset)
         }
         (SlotKind::Label | SlotKind::FarLabel, Operand::Label { target }) => {
             put_distance(kind, target.wrapping_sub(address as i64).wrapping_sub(16), arch)
@@ -311,6 +341,10 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
         (SlotKind::Barrier(lo), Operand::Barrier(index)) => put(index.into(), lo, 4),
         (SlotKind::Scoreboard(lo), Operand::Scoreboard(index)) => put(index.into(), lo, 3),
         (SlotKind::Special, Operand::Special(register)) => Some(u128::from(register.0) << 72),
+        (SlotKind::Word { bits, spelling }, Operand::Word(value)) => {
+            spelling.get(usize::from(value)).filter(|word| **word != "!")?;
+            bits.put(value.into())
+        }
         (SlotKind::AllPredicates, Operand::AllPredicates) => Some(0),
         _ => None,
     }
@@ -333,6 +367,9 @@ fn decode_by(row: &'static Row, word: u128, address: u64, arch: Arch) -> Result<
     let mut operands = [Operand::AllPredicates; MAX_OPERANDS];
     for (operand, slot) in operands.iter_mut().zip(&row.slots) {
         *operand = read(&slot.kind, word, address, arch);
+        if write(&slot.kind, operand, address, arch).is_none() {
+            return Err(DecodeError::UnknownOperand { mnemonic, operand: *operand, arch, word });
+        }
     }
     let guard = Guard { index: get(word, 12, 3) as u8, negated: flag(word, 15), uniform: row.uniform_guard };
     let control = Control::from_word(word);
@@ -401,7 +438,7 @@ pub(crate) fn is_hidden(instruction: &Instruction, hide: Hide, operand: &Operand
         Hide::Always => true,
         Hide::Unless(field) => !instruction.flag(field),
         Hide::LeaOperand => !instruction.flag(FieldId::High) || instruction.flag(FieldId::SignExtend32),
-        Hide::Neutral => match *operand {
+        Hide::Neutral | Hide::LeadingOrNeutral => match *operand {
             Operand::Predicate { index, negated, .. } => index == Operand::PT && !negated,
             Operand::Register { index, .. } => index == Operand::RZ,
             Operand::UniformRegister { index, .. } => {

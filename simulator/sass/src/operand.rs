@@ -23,6 +23,16 @@ pub enum Half {
     Low,
     /// The high half twice, `.H1_H1`.
     High,
+    /// The high half of the register as one 16-bit value, `.H1`; [`Self::Both`] then means the low half.
+    Upper,
+    /// Byte 1 of the register, `.B1`; [`Self::Both`] then means byte 0.
+    Byte1,
+    /// Byte 2 of the register, `.B2`.
+    Byte2,
+    /// Byte 3 of the register, `.B3`.
+    Byte3,
+    /// Low half and negated high half, `.H0_NH1`.
+    LowNegatedHigh,
 }
 
 /// How the bits of an immediate are meant, which decides its spelling only.
@@ -184,6 +194,8 @@ pub enum Operand {
     Special(SpecialRegister),
     /// All predicates at once, `PR`.
     AllPredicates,
+    /// One of a row's own words (a texture's shape, say): its number in the slot's list.
+    Word(u8),
 }
 
 impl Operand {

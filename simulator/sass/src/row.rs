@@ -4,6 +4,9 @@ use crate::{Arch, FieldId, ImmediateKind, Op};
 /// Bit position that means "this slot has no such bit".
 pub const NO_BIT: u8 = 255;
 
+/// Bit position that means "as if set": the address of the row is always a pair.
+pub const ALWAYS: u8 = 254;
+
 /// Positions of a source's sign, magnitude and complement bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkBits {
@@ -18,6 +21,29 @@ pub struct MarkBits {
 impl MarkBits {
     /// A source without marks.
     pub const NONE: Self = Self { negate: NO_BIT, absolute: NO_BIT, invert: NO_BIT };
+}
+
+/// Bits that choose which part of a register a source reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HalfBits {
+    /// The whole register.
+    None,
+    /// Two bits from here: both halves, one 32-bit float, the low one twice, the high one twice.
+    Packed(u8),
+    /// One bit: the low or the high half.
+    Upper(u8),
+    /// Two bits from here: one of four bytes.
+    Byte(u8),
+}
+
+impl HalfBits {
+    const fn mask(self) -> u128 {
+        match self {
+            Self::None => 0,
+            Self::Packed(lo) | Self::Byte(lo) => 3 << lo,
+            Self::Upper(lo) => 1 << lo,
+        }
+    }
 }
 
 /// A value split over at most two runs of bits, the first run being the low part.
@@ -83,8 +109,8 @@ pub enum SlotKind {
         lo: u8,
         /// Marks.
         marks: MarkBits,
-        /// Lowest of two half-select bits.
-        half: u8,
+        /// Part of the register that is read.
+        half: HalfBits,
         /// The operand-reuse flags that apply, as a mask of [`crate::Control::reuse`].
         reuse: u8,
         /// Printed after the register (`.ROW`).
@@ -96,8 +122,8 @@ pub enum SlotKind {
         lo: u8,
         /// Marks.
         marks: MarkBits,
-        /// Lowest of two half-select bits.
-        half: u8,
+        /// Part of the register that is read.
+        half: HalfBits,
     },
     /// Predicate of three bits.
     Predicate {
@@ -107,6 +133,8 @@ pub enum SlotKind {
         not: u8,
         /// Names a uniform predicate.
         uniform: bool,
+        /// The number is stored inverted, so that zero bits mean `PT`.
+        inverted: bool,
     },
     /// Immediate.
     Immediate {
@@ -119,16 +147,20 @@ pub enum SlotKind {
     Constant {
         /// Marks.
         marks: MarkBits,
-        /// Half select.
-        half: u8,
+        /// Part of the word that is read.
+        half: HalfBits,
         /// Lowest bit of an index register.
         index: u8,
         /// The index is uniform.
         uniform_index: bool,
     },
-    /// Memory address: base register in 31:24, signed offset in 63:40.
+    /// Memory address: base register and signed offset.
     Address {
-        /// Bit that makes the base a register pair.
+        /// Lowest bit of the base register.
+        base: u8,
+        /// Place of the offset.
+        offset: Bits,
+        /// Bit that makes the base a register pair, or [`ALWAYS`].
         wide: u8,
         /// `.64` is not printed although the base is a pair.
         quiet: bool,
@@ -155,6 +187,13 @@ pub enum SlotKind {
     Special,
     /// `PR`.
     AllPredicates,
+    /// One of a list of words printed as an operand; `"!"` marks a value that decoding refuses.
+    Word {
+        /// Place.
+        bits: Bits,
+        /// nvdisasm's spelling of each value.
+        spelling: &'static [&'static str],
+    },
     /// Second or third source whose kind the opcode's form decides. Never in a finished row.
     Source(Source),
 }
@@ -170,8 +209,8 @@ pub struct Source {
     pub absolute: bool,
     /// Has a complement bit (in the sign's place).
     pub invert: bool,
-    /// Has half-select bits.
-    pub halves: bool,
+    /// Part of the register that is read; `Packed` moves with the place.
+    pub half: HalfBits,
     /// How an immediate is meant.
     pub kind: ImmediateKind,
 }
@@ -187,6 +226,8 @@ pub enum Hide {
     Always,
     /// Unless the field is set.
     Unless(FieldId),
+    /// When it is neutral; otherwise it comes first in the text, before the operands that the row lists before it.
+    LeadingOrNeutral,
     /// Unless it is the third source that LEA reads with `.HI` and without `.SX32` only.
     LeaOperand,
 }
@@ -218,6 +259,8 @@ pub struct Modifier {
     /// nvdisasm's spelling of each value; `"!"` marks a value that decoding refuses. Values past the end
     /// are refused too.
     pub spelling: &'static [&'static str],
+    /// The text has it behind this operand instead of behind the mnemonic.
+    pub operand: Option<u8>,
 }
 
 /// One row of the instruction table.
@@ -247,15 +290,11 @@ pub const OPCODE_MASK: u128 = 1 << 91 | 0xfff;
 pub const GUARD_MASK: u128 = 0xf000;
 
 const fn bit(position: u8) -> u128 {
-    if position == NO_BIT { 0 } else { 1 << position }
+    if position >= ALWAYS { 0 } else { 1 << position }
 }
 
 const fn mark_mask(marks: MarkBits) -> u128 {
     bit(marks.negate) | bit(marks.absolute) | bit(marks.invert)
-}
-
-const fn half_mask(half: u8) -> u128 {
-    if half == NO_BIT { 0 } else { 3 << half }
 }
 
 /// Width of a uniform register's number.
@@ -276,8 +315,8 @@ impl SlotKind {
     pub fn mask(&self, arch: Arch) -> u128 {
         let uniform = (1u128 << uniform_width(arch)) - 1;
         match *self {
-            Self::Register { lo, marks, half, .. } => (0xff << lo) | mark_mask(marks) | half_mask(half),
-            Self::Uniform { lo, marks, half } => (uniform << lo) | mark_mask(marks) | half_mask(half),
+            Self::Register { lo, marks, half, .. } => (0xff << lo) | mark_mask(marks) | half.mask(),
+            Self::Uniform { lo, marks, half } => (uniform << lo) | mark_mask(marks) | half.mask(),
             Self::Predicate { lo, not, .. } => (7 << lo) | bit(not),
             Self::Immediate { bits, .. } => bits.mask(),
             Self::Constant { marks, half, index, uniform_index } => {
@@ -286,17 +325,20 @@ impl SlotKind {
                     (lo, true) => uniform << lo,
                     (lo, false) => 0xff << lo,
                 };
-                (0x1f_ffff << 38) | index | mark_mask(marks) | half_mask(half)
+                (0x1f_ffff << 38) | index | mark_mask(marks) | half.mask()
             }
-            Self::Address { wide, scale, uniform: lo, descriptor, .. } => {
+            Self::Address { base, offset, wide, scale, uniform: lo, descriptor, .. } => {
                 let register = if lo == NO_BIT { 0 } else { uniform << lo };
-                (0xff << 24) | (0xff_ffff << 40) | bit(wide) | half_mask(scale) | register | bit(descriptor)
+                let scale = if scale == NO_BIT { 0 } else { 3 << scale };
+                let base = if base == NO_BIT { 0 } else { 0xff << base };
+                base | offset.mask() | bit(wide) | scale | register | bit(descriptor)
             }
             Self::Label | Self::Displacement => distance_bits(false, arch).mask(),
             Self::FarLabel | Self::FarDisplacement => distance_bits(true, arch).mask(),
             Self::Barrier(lo) => 15 << lo,
             Self::Scoreboard(lo) => 7 << lo,
             Self::Special => 0xff << 72,
+            Self::Word { bits, .. } => bits.mask(),
             Self::AllPredicates | Self::Source(_) => 0,
         }
     }

@@ -2,7 +2,8 @@
 use crate::code::is_hidden;
 use crate::row::{NO_BIT, uniform_width};
 use crate::{
-    Arch, Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind, SpecialRegister,
+    Arch, Bank, FieldId, Half, Hide, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind,
+    SpecialRegister,
 };
 use std::fmt::{self, Write};
 
@@ -111,6 +112,11 @@ fn half_suffix(half: Half) -> &'static str {
         Half::F32 => ".F32",
         Half::Low => ".H0_H0",
         Half::High => ".H1_H1",
+        Half::Upper => ".H1",
+        Half::Byte1 => ".B1",
+        Half::Byte2 => ".B2",
+        Half::Byte3 => ".B3",
+        Half::LowNegatedHigh => ".H0_NH1",
     }
 }
 
@@ -181,7 +187,9 @@ fn address(operand: &Operand, slot: &SlotKind, arch: Arch) -> String {
     }
     if offset != 0 {
         let alone = parts.is_empty();
-        let value = if alone { i64::from(offset) & 0xff_ffff } else { i64::from(offset) };
+        // Alone, an offset is an address, which has no sign.
+        let width = if let SlotKind::Address { offset, .. } = slot { offset.width() } else { 24 };
+        let value = if alone { i64::from(offset) & ((1 << width) - 1) } else { i64::from(offset) };
         parts.push(signed(value));
     }
     let _ = write!(text, "[{}]", parts.join("+"));
@@ -243,6 +251,10 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
         Operand::Scoreboard(number) => format!("SB{number}"),
         Operand::Special(register) => register.to_string(),
         Operand::AllPredicates => "PR".into(),
+        Operand::Word(value) => match *slot {
+            SlotKind::Word { spelling, .. } => spelling.get(usize::from(value)).copied().unwrap_or("").into(),
+            _ => String::new(),
+        },
     }
 }
 
@@ -292,16 +304,23 @@ pub fn text(instruction: &Instruction) -> String {
     if instruction.op == Op::Imad {
         out.push_str(imad_alias(instruction));
     }
-    for (modifier, &value) in instruction.row.modifiers.iter().zip(&instruction.fields) {
+    let fields = || instruction.row.modifiers.iter().zip(&instruction.fields);
+    for (modifier, &value) in fields().filter(|(modifier, _)| modifier.operand.is_none()) {
         out.push_str(modifier.spelling.get(usize::from(value)).copied().unwrap_or(""));
     }
+    let leads = |hide| hide == Hide::LeadingOrNeutral;
+    let slots = || instruction.row.slots.iter().enumerate();
+    let leading = slots().filter(|(_, slot)| leads(slot.hide));
     let mut separator = " ";
-    for (index, slot) in instruction.row.slots.iter().enumerate() {
+    for (index, slot) in leading.chain(slots().filter(|(_, slot)| !leads(slot.hide))) {
         if is_hidden(instruction, slot.hide, &instruction.operands[index]) {
             continue;
         }
         out.push_str(separator);
         out.push_str(&operand_text(instruction, index));
+        for (modifier, &value) in fields().filter(|(m, _)| m.operand.map(usize::from) == Some(index)) {
+            out.push_str(modifier.spelling.get(usize::from(value)).copied().unwrap_or(""));
+        }
         separator = match (slot.kind, instruction.op) {
             // A register in front of a code address is added to it, not listed beside it.
             (SlotKind::Register { .. }, Op::Brx | Op::Call | Op::Ret) => " ",

@@ -1,7 +1,7 @@
 //! Words that the rows are written in.
 use super::{FieldId, Op};
 use crate::row::{Hide, NO_BIT};
-use crate::{Arch, Bits, ImmediateKind, MarkBits, Modifier, Row, Slot, SlotKind, Source};
+use crate::{Arch, Bits, HalfBits, ImmediateKind, MarkBits, Modifier, Row, Slot, SlotKind, Source};
 
 pub(super) const fn slot(kind: SlotKind) -> Slot {
     Slot { kind, hide: Hide::Never }
@@ -22,28 +22,36 @@ pub(super) const fn reg(lo: u8) -> Slot {
     reg_m(lo, MarkBits::NONE)
 }
 pub(super) const fn reg_m(lo: u8, marks: MarkBits) -> Slot {
-    slot(SlotKind::Register { lo, marks, half: NO_BIT, reuse: reuse_of(lo), tag: "" })
+    slot(SlotKind::Register { lo, marks, half: HalfBits::None, reuse: reuse_of(lo), tag: "" })
 }
-pub(super) const fn reg_half(lo: u8, marks: MarkBits, half: u8) -> Slot {
+pub(super) const fn reg_half(lo: u8, marks: MarkBits, half: HalfBits) -> Slot {
     slot(SlotKind::Register { lo, marks, half, reuse: reuse_of(lo), tag: "" })
 }
 pub(super) const fn reg_tag(lo: u8, tag: &'static str) -> Slot {
-    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: NO_BIT, reuse: reuse_of(lo), tag })
+    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: HalfBits::None, reuse: reuse_of(lo), tag })
 }
 pub(super) const fn ureg(lo: u8) -> Slot {
-    slot(SlotKind::Uniform { lo, marks: MarkBits::NONE, half: NO_BIT })
+    slot(SlotKind::Uniform { lo, marks: MarkBits::NONE, half: HalfBits::None })
 }
 pub(super) const fn pred(lo: u8) -> Slot {
-    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: false })
+    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: false, inverted: false })
 }
 pub(super) const fn pred_not(lo: u8, not: u8) -> Slot {
-    slot(SlotKind::Predicate { lo, not, uniform: false })
+    slot(SlotKind::Predicate { lo, not, uniform: false, inverted: false })
 }
 pub(super) const fn upred(lo: u8) -> Slot {
-    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: true })
+    slot(SlotKind::Predicate { lo, not: NO_BIT, uniform: true, inverted: false })
 }
 pub(super) const fn upred_not(lo: u8, not: u8) -> Slot {
-    slot(SlotKind::Predicate { lo, not, uniform: true })
+    slot(SlotKind::Predicate { lo, not, uniform: true, inverted: false })
+}
+/// A predicate stored inverted: bits of zero mean `PT`, which is not printed.
+pub(super) const fn pred_inverted(lo: u8, not: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not, uniform: false, inverted: true }).hidden(Hide::Neutral)
+}
+/// The same among the uniform predicates.
+pub(super) const fn upred_inverted(lo: u8, not: u8) -> Slot {
+    slot(SlotKind::Predicate { lo, not, uniform: true, inverted: true }).hidden(Hide::Neutral)
 }
 pub(super) const fn imm(lo: u8, width: u8) -> Slot {
     slot(SlotKind::Immediate { bits: Bits::run(lo, width), kind: ImmediateKind::Unsigned })
@@ -52,7 +60,7 @@ pub(super) const fn imm_split(low: (u8, u8), high: (u8, u8)) -> Slot {
     slot(SlotKind::Immediate { bits: Bits::split(low, high), kind: ImmediateKind::Unsigned })
 }
 pub(super) const fn field(id: FieldId, lo: u8, width: u8, spelling: &'static [&'static str]) -> Modifier {
-    Modifier { id, bits: Bits::run(lo, width), spelling }
+    Modifier { id, bits: Bits::run(lo, width), spelling, operand: None }
 }
 pub(super) const fn field_split(
     id: FieldId,
@@ -60,7 +68,12 @@ pub(super) const fn field_split(
     high: (u8, u8),
     spelling: &'static [&'static str],
 ) -> Modifier {
-    Modifier { id, bits: Bits::split(low, high), spelling }
+    Modifier { id, bits: Bits::split(low, high), spelling, operand: None }
+}
+
+/// A field printed behind an operand instead of behind the mnemonic.
+pub(super) const fn behind(operand: u8, modifier: Modifier) -> Modifier {
+    Modifier { operand: Some(operand), ..modifier }
 }
 
 const PLAIN: Source = Source {
@@ -68,7 +81,7 @@ const PLAIN: Source = Source {
     negate: false,
     absolute: false,
     invert: false,
-    halves: false,
+    half: HalfBits::None,
     kind: ImmediateKind::Unsigned,
 };
 pub(super) const fn source(source: Source) -> Slot {
@@ -91,8 +104,13 @@ pub(super) const B_F32: Slot =
 pub(super) const B_F64: Slot =
     source(Source { kind: ImmediateKind::F64High, negate: true, absolute: true, ..PLAIN });
 /// Packed half source.
-pub(super) const B_F16: Slot =
-    source(Source { kind: ImmediateKind::F16x2, negate: true, absolute: true, halves: true, ..PLAIN });
+pub(super) const B_F16: Slot = source(Source {
+    kind: ImmediateKind::F16x2,
+    negate: true,
+    absolute: true,
+    half: HalfBits::Packed(60),
+    ..PLAIN
+});
 /// The same source as the third instead of the second.
 pub(super) const fn third(slot: Slot) -> Slot {
     match slot.kind {
@@ -122,13 +140,14 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
         },
         invert: if source.invert { sign } else { NO_BIT },
     };
-    let (bits, half) = match (source.halves, special) {
-        (false, _) => (bits, NO_BIT),
-        (true, true) => (MarkBits { negate: 63, absolute: 62, ..bits }, 60),
-        (true, false) => (MarkBits { negate: 84, absolute: 83, ..bits }, 81),
+    let (bits, half) = match (source.half, special) {
+        (HalfBits::Packed(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Packed(60)),
+        (HalfBits::Packed(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Packed(81)),
+        (half, _) => (bits, half),
     };
     let lo = if special { 32 } else { 64 };
     match (special, form) {
+        // An immediate has no part of it chosen and no sign of its own.
         (true, 2 | 4) => SlotKind::Immediate { bits: Bits::run(32, 32), kind: source.kind },
         (true, 3 | 5) => SlotKind::Constant { marks: bits, half, index: NO_BIT, uniform_index: false },
         (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
@@ -138,6 +157,18 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
             SlotKind::Register { lo, marks: bits, half, reuse, tag: "" }
         }
     }
+}
+
+/// The same source with a part of its register chosen by bits of the row's own.
+pub(super) const fn with_half(slot: Slot, half: HalfBits) -> Slot {
+    let kind = match slot.kind {
+        SlotKind::Source(s) => SlotKind::Source(Source { half, ..s }),
+        SlotKind::Register { lo, marks, reuse, tag, .. } => {
+            SlotKind::Register { lo, marks, half, reuse, tag }
+        }
+        kind => kind,
+    };
+    Slot { kind, hide: slot.hide }
 }
 
 /// Collects rows.
@@ -155,6 +186,7 @@ impl Rows {
         modifiers: &[Modifier],
     ) -> &mut Row {
         let index = self.0.len();
+        debug_assert!(slots.len() <= crate::MAX_OPERANDS && modifiers.len() <= crate::MAX_MODIFIERS);
         self.0.push(Row {
             op,
             opcode,

@@ -13,7 +13,8 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Nop, 0x918, 0, &[], &[]);
     t.row(Exit, 0x94d, 0, &[COND], &[]);
     t.row(Bra, 0x947, 0, &[COND, FAR], &[]);
-    let mask = slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: NO_BIT });
+    let mask =
+        slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: crate::HalfBits::None });
     let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
     t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]);
     t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), LABEL], &[]);

@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Arch, Hide, ImmediateKind, Modifier, Slot};
+use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, Source};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
@@ -21,15 +21,18 @@ const COMPARE_D: &[&str] = &[
 const BF16: Modifier = field(F::BFloat16, 85, 1, &["", ".BF16_V2"]);
 const D: Slot = reg(16);
 const A: Slot = reg_m(24, marks(72, 73, NO_BIT));
-const A_H: Slot = reg_half(24, marks(72, 73, NO_BIT), 74);
+const A_H: Slot = reg_half(24, marks(72, 73, NO_BIT), HalfBits::Packed(74));
 const P1: Slot = pred(81);
 const P2: Slot = pred(84);
 const PS: Slot = pred_not(87, 90);
+const A_PLAIN: Slot = reg(24);
+/// A float source without marks.
+const B_F32_PLAIN: Slot = no_marks(ImmediateKind::F32, HalfBits::None, false);
 const fn c(slot: Slot) -> Slot {
     third(slot)
 }
-const fn no_marks(kind: ImmediateKind, halves: bool, negate: bool) -> Slot {
-    source(crate::Source { third: false, negate, absolute: false, invert: false, halves, kind })
+const fn no_marks(kind: ImmediateKind, half: HalfBits, negate: bool) -> Slot {
+    source(Source { third: false, negate, absolute: false, invert: false, half, kind })
 }
 
 pub(super) fn add(t: &mut Rows) {
@@ -50,7 +53,7 @@ pub(super) fn add(t: &mut Rows) {
         &[field(F::BFloat, 71, 1, &[".BF"]), compare, FTZ, BOOL],
     );
     t.alu(Fsetp, 0x00b, FORMS_B, 0, &[P1, P2, A, B_F32, PS], &[compare, FTZ, BOOL]);
-    let chk = no_marks(ImmediateKind::F32, false, true);
+    let chk = no_marks(ImmediateKind::F32, HalfBits::None, true);
     t.alu(Fchk, 0x102, FORMS_B, 0, &[P1, A, chk], &[]);
     let mufu = field(
         F::Function,
@@ -80,12 +83,16 @@ pub(super) fn add(t: &mut Rows) {
     let hbool = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
     let hbf = field(F::BFloat, 71, 1, &["", ".BF"]);
     let hcompare = field(F::Compare, 76, 4, COMPARE);
-    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, B_F16, PS], &[hbf, hcompare, hbool]);
-    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, B_F16, PS], &[hcompare, hbool]);
+    let hbrain = field(F::BFloat16, 65, 1, &["", ".BF16_V2"]);
+    let both = field(F::HalvesAnd, 71, 1, &["", ".H_AND"]);
+    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, B_F16, PS], &[hbrain, hbf, hcompare, FTZ, hbool]);
+    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, B_F16, PS], &[hbrain, hcompare, both, FTZ, hbool]);
 
     // Conversions: format 1 is 16 bits, 2 is 32, 3 is 64.
     let src_marks = B_F32;
-    let source_float = field(F::SourceType, 84, 2, &["!", ".F16", "", ".F64"]);
+    let source_float = field(F::SourceType, 84, 2, &["!", "!", "", ".F64"]);
+    let source_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
+    let half_marks = with_half(B_F32, HalfBits::Upper(60));
     let destination_int = field_split(
         F::DestinationType,
         (75, 2),
@@ -94,64 +101,138 @@ pub(super) fn add(t: &mut Rows) {
     );
     let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
     for base in [0x105, 0x111] {
-        t.alu(F2i, base, FORMS_B, 0, &[D, src_marks], &[FTZ, destination_int, source_float, ROUND_INT, ntz]);
+        for (read, from) in [(src_marks, source_float), (half_marks, source_half)] {
+            t.alu(F2i, base, FORMS_B, 0, &[D, read], &[FTZ, destination_int, from, ROUND_INT, ntz]);
+        }
     }
     let destination_float = field(F::DestinationType, 75, 2, &["!", ".F16", "", ".F64"]);
-    let source_int = field_split(
-        F::SourceType,
-        (84, 2),
-        (74, 1),
-        &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"],
-    );
-    let plain = no_marks(ImmediateKind::Unsigned, false, false);
+    let source_int = |names| field_split(F::SourceType, (84, 2), (74, 1), names);
+    let plain = no_marks(ImmediateKind::Unsigned, HalfBits::None, false);
     for base in [0x106, 0x112] {
-        t.alu(I2f, base, FORMS_B, 0, &[D, plain], &[destination_float, source_int, ROUND]);
+        for (half, names) in [
+            (HalfBits::None, &["!", "!", ".U32", ".U64", "!", "!", "", ".S64"][..]),
+            (HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
+            (HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
+        ] {
+            let fields = [destination_float, source_int(names), ROUND];
+            t.alu(I2f, base, FORMS_B, 0, &[D, with_half(plain, half)], &fields);
+        }
     }
     let source_fp = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
     let fp = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
     t.alu(I2fp, 0x045, FORMS_B, 0, &[D, plain], &[fp, source_fp, ROUND]);
     let to = field(F::DestinationType, 75, 3, &["!", ".F16", ".F32", ".F64", ".BF16"]);
-    let from = field(F::SourceType, 84, 2, &["!", ".F16", ".F32", ".F64"]);
+    let from = field(F::SourceType, 84, 2, &["!", "!", ".F32", ".F64"]);
+    let from_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
     for base in [0x104, 0x110] {
         t.alu(F2f, base, FORMS_B, 0, &[D, src_marks], &[FTZ, to, from, ROUND]);
+        t.alu(F2f, base, FORMS_B, 0, &[D, half_marks], &[FTZ, to, from_half, ROUND]);
     }
-    let same = field(F::DestinationType, 75, 2, &["!", ".F16", "", ".F64"]);
-    let read = field(F::SourceType, 84, 2, &["!", "", "", ""]);
     for base in [0x107, 0x113] {
-        t.alu(Frnd, base, FORMS_B, 0, &[D, src_marks], &[FTZ, same, read, ROUND_INT]);
+        for (value, names) in [
+            (half_marks, [&["!", ".F16"][..], &["!", ""]]),
+            (src_marks, [&["!", "!", ""], &["!", "!", ""]]),
+            (src_marks, [&["!", "!", "!", ".F64"], &["!", "!", "!", ""]]),
+        ] {
+            let to = field(F::DestinationType, 75, 2, names[0]);
+            let from = field(F::SourceType, 84, 2, names[1]);
+            t.alu(Frnd, base, FORMS_B, 0, &[D, value], &[FTZ, to, from, ROUND_INT]);
+        }
     }
-    let pack = field(F::DestinationType, 76, 1, &[".F16.F32.PACK_AB", ".BF16.F32.PACK_AB"]);
-    let pack_round = field(F::Rounding, 79, 2, &["", "!", "!", ".RZ"]);
+    pack(t);
+}
+
+/// F2FP: two narrow floats from two wide ones, or wide ones from two narrow ones.
+fn pack(t: &mut Rows) {
+    const KIND: [u8; 6] = [73, 74, 78, 88, 89, 90];
+    let saturate = field(F::Saturate, 77, 1, &["", ".SATFINITE"]);
+    let relu = field(F::Relu, 75, 1, &["", ".RELU"]);
+    // Bit 76, then 87:86.
+    let to =
+        field_split(F::DestinationType, (76, 1), (86, 2), &[".F16", ".BF16", "!", ".TF32", ".E5M2", ".E4M3"]);
+    let round = field(F::Rounding, 79, 3, &["", "!", "!", ".RZ"]);
+    let exact = field(F::Rounding, 79, 3, &[""]);
+    let unused_a = reg(24).hidden(Hide::Always);
     let unused_c = reg(64).hidden(Hide::Always);
-    t.alu(F2fp, 0x03e, FORMS_B, 0, &[D, A, B_F32, unused_c], &[pack, pack_round]);
-    // Before Ada the formats of the two sides go without saying.
-    let short = field(F::DestinationType, 76, 1, &[".PACK_AB", ".BF16.PACK_AB"]);
-    let first = t.0.iter().position(|row| row.op == F2fp).unwrap_or(t.0.len());
+    let c = with_half(reg(64), HalfBits::Upper(72));
+    let fixed =
+        |bits: [u8; 6]| KIND.iter().zip(bits).fold(0, |word, (&lo, bit)| word | u128::from(bit) << lo);
+    let first = t.0.len();
+    let f32 = field(F::SourceType, 73, 2, &[".F32"]);
+    let mode = |name| field(F::Mode, 78, 1, name);
+    let kind = |t: &mut Rows, forms, bits, slots: &[Slot], fields: &[Modifier]| {
+        t.alu(F2fp, 0x03e, forms, fixed(bits), slots, fields);
+    };
+    kind(
+        t,
+        FORMS_B,
+        [0; 6],
+        &[D, A_PLAIN, B_F32_PLAIN, unused_c],
+        &[saturate, relu, to, f32, mode(&[".PACK_AB"]), round],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [0, 0, 1, 0, 0, 0],
+        &[D, unused_a, B_F32_PLAIN, c],
+        &[saturate, relu, to, f32, mode(&["!", ".MERGE_C"]), round],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [0, 0, 1, 0, 0, 1],
+        &[D, A_PLAIN, B_F32_PLAIN, c],
+        &[saturate, relu, to, f32, mode(&["!", ".PACK_AB_MERGE_C"]), exact],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [0, 0, 1, 0, 1, 0],
+        &[D, unused_a, B_F32_PLAIN, unused_c],
+        &[relu, to, f32, mode(&["!", ".PACK_B"]), round],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [1, 0, 0, 0, 0, 1],
+        &[D, unused_a, B, c],
+        &[
+            saturate,
+            relu,
+            to,
+            field(F::SourceType, 73, 2, &["!", ".F16"]),
+            mode(&[".UNPACK_B_MERGE_C"]),
+            exact,
+        ],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [0, 1, 0, 0, 1, 0],
+        &[D, unused_a, with_half(B, HalfBits::Upper(88)), unused_c],
+        &[relu, to, field(F::SourceType, 73, 2, &["!", "!", ".E5M2", ".E4M3"]), mode(&[".UNPACK_B"]), exact],
+    );
     for row in &mut t.0[first..] {
         row.since = Arch::Sm89;
     }
+    // Before Ada the formats of the two sides go without saying.
     let first = t.0.len();
-    t.alu(F2fp, 0x03e, FORMS_B, 0, &[D, A, B_F32, unused_c], &[short, pack_round]);
+    let to = field(F::DestinationType, 76, 1, &["", ".BF16"]);
+    kind(
+        t,
+        FORMS_B,
+        [0; 6],
+        &[D, A_PLAIN, B_F32_PLAIN, unused_c],
+        &[saturate, relu, to, mode(&[".PACK_AB"]), round],
+    );
+    kind(
+        t,
+        FORMS_B,
+        [0, 0, 1, 0, 0, 0],
+        &[D, unused_a, B_F32_PLAIN, c],
+        &[saturate, relu, to, mode(&["!", ".MERGE_C"]), round],
+    );
     for row in &mut t.0[first..] {
         row.until = Arch::Sm86;
     }
-    let unpack = field(F::SourceType, 73, 2, &["!", "!", ".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"]);
-    let unused_a = reg(24).hidden(Hide::Always);
-    t.alu(F2fp, 0x03e, &[1], 1 << 89, &[D, unused_a, B, unused_c], &[unpack]);
-    let merge = field(
-        F::DestinationType,
-        76,
-        3,
-        &[
-            "!",
-            "!",
-            "!",
-            "!",
-            "!",
-            "!",
-            ".SATFINITE.E5M2.F32.PACK_AB_MERGE_C",
-            ".SATFINITE.E4M3.F32.PACK_AB_MERGE_C",
-        ],
-    );
-    t.alu(F2fp, 0x03e, &[1], 9 << 87, &[D, A, B_F32, reg(64)], &[merge]);
 }

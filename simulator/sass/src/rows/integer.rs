@@ -27,6 +27,9 @@ pub(super) const SHIFT: [Modifier; 4] = [
 pub(super) const NOT_EXTENDED: Modifier = field(F::Extended, 74, 1, &[""]);
 pub(super) const IS_EXTENDED: Modifier = field(F::Extended, 74, 1, &["!", ".X"]);
 
+/// Said, though nothing else exists.
+const SATURATES: Modifier = field(F::Saturate, 79, 1, &[".SAT"]);
+
 pub(super) fn add(t: &mut Rows) {
     let sum = [P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral)];
     let carry2 = pred_not(77, 80).hidden(Hide::Unless(F::Extended));
@@ -96,6 +99,8 @@ pub(super) fn add(t: &mut Rows) {
         &[D, A, B, third(B)],
         &[field(F::Signed, 73, 1, &[".U8"]), accumulate],
     );
+    let narrow = field(F::DestinationType, 76, 2, &[".U8", ".S8", ".U16", ".S16"]);
+    t.alu(I2i, 0x038, FORMS_B, 0, &[D, B], &[narrow, field(F::SourceType, 78, 1, &[".S32"]), SATURATES]);
     let mut hopper = Rows::default();
     hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[]);
     let vsigned = field(F::Signed, 72, 1, &[".U32", ""]);

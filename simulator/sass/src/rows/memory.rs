@@ -2,8 +2,8 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
-use crate::row::NO_BIT;
-use crate::{Arch, Hide, MarkBits, Modifier, Slot, SlotKind};
+use crate::row::{ALWAYS, NO_BIT};
+use crate::{Arch, Bits, Hide, MarkBits, Modifier, Slot, SlotKind};
 
 const D: Slot = reg(16);
 const SIZE: Modifier = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
@@ -28,8 +28,42 @@ const ATOMIC_TYPE: Modifier =
 const ATOMIC: Modifier =
     field(F::Function, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"]);
 
+/// Functions of ATOMS without data: arrival at an mbarrier, and a count of the lanes.
+const COUNTING: Modifier =
+    field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", ".ARRIVE"]);
+const INCREMENT: Modifier =
+    field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", "!", ".POPC.INC"]);
+/// Three bits where the instruction has room for them.
+const EVICT3: Modifier = field(F::Evict, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA"]);
+const COPY_ORDERS: &[&str] = &[
+    "",
+    ".CONSTANT.PRIVATE",
+    ".CONSTANT.CTA",
+    ".CONSTANT.CTA.PRIVATE",
+    ".CONSTANT",
+    ".MMIO.CTA",
+    ".GPU.PRIVATE",
+    ".MMIO.CTA.PRIVATE",
+    ".MMIO.SM",
+    ".CONSTANT.SM",
+    ".MMIO.VC",
+    ".CONSTANT.SM.PRIVATE",
+    ".MMIO.GPU",
+    ".CONSTANT.VC",
+    ".CONSTANT.VC.PRIVATE",
+    ".CONSTANT.GPU",
+];
+
 const fn address(wide: u8, scale: u8, uniform: u8, descriptor: u8) -> Slot {
-    slot(SlotKind::Address { wide, quiet: false, scale, uniform, descriptor })
+    slot(SlotKind::Address {
+        base: 24,
+        offset: Bits::run(40, 24),
+        wide,
+        quiet: false,
+        scale,
+        uniform,
+        descriptor,
+    })
 }
 /// Plain `[R+offset]`.
 const LOCAL: Slot = address(NO_BIT, NO_BIT, NO_BIT, NO_BIT);
@@ -64,8 +98,12 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Lds, 0x1984, 0, &[D, address(NO_BIT, 78, 32, NO_BIT)], &[SIZE]);
     t.row(Sts, 0x388, 0, &[shared, reg(32)], &[SIZE]);
     t.row(Sts, 0x1988, 0, &[address(NO_BIT, 78, 64, NO_BIT), reg(32)], &[SIZE]);
-    let indexed =
-        slot(SlotKind::Constant { marks: MarkBits::NONE, half: NO_BIT, index: 24, uniform_index: false });
+    let indexed = slot(SlotKind::Constant {
+        marks: MarkBits::NONE,
+        half: crate::HalfBits::None,
+        index: 24,
+        uniform_index: false,
+    });
     t.row(Ldc, 0xb82, 0, &[D, indexed], &[SIZE]);
 
     let target = pred(81);
@@ -169,9 +207,47 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Cctl, 0x98f, 2 << 88 | 0xff << 24, &[], &[]);
     t.row(Ldgdepbar, 0x9af, 0, &[], &[]);
     t.row(Depbar, 0x91a, 1 << 47, &[slot(SlotKind::Scoreboard(44)), imm(38, 6)], &[]);
-    let space = field(F::Mode, 72, 3, &["!", ".G", "!", ".L", "!", ".S"]);
-    t.row(Qspc, 0x3aa, 0, &[pred(81), D, LOCAL], &[space]);
-    let transpose = field(F::Transpose, 78, 1, &[".M88", ".MT88"]);
+    let space = field(F::Mode, 73, 2, &[".G", ".L", ".S", ".D"]);
+    t.row(Qspc, 0x3aa, 0, &[pred(81), D, LOCAL], &[E, space]);
+    let transpose = field(F::Transpose, 78, 2, &[".M88", ".MT88", ".M816", ".M832"]);
     let count = field(F::Count, 72, 2, &["", ".2", ".4"]);
+    t.row(
+        Atoms,
+        0x1f8c,
+        0,
+        &[D, address(NO_BIT, 78, 64, NO_BIT)],
+        &[COUNTING, field(F::Size, 73, 2, &["!", "!", ".64"])],
+    );
+    let count_type = field(F::Size, 73, 2, &[".32"]);
+    t.row(Atoms, 0x1f8c, 0, &[D, address(NO_BIT, 78, 64, NO_BIT)], &[INCREMENT, count_type]);
+    let destination = slot(SlotKind::Address {
+        base: 16,
+        offset: Bits::run(44, 20),
+        wide: NO_BIT,
+        quiet: false,
+        scale: NO_BIT,
+        uniform: NO_BIT,
+        descriptor: NO_BIT,
+    });
+    let copied = slot(SlotKind::Address {
+        base: 24,
+        offset: Bits::run(32, 12),
+        wide: ALWAYS,
+        quiet: false,
+        scale: NO_BIT,
+        uniform: 64,
+        descriptor: 76,
+    });
+    let copy = [
+        field(F::Wide64, 70, 1, &["!", ".E"]),
+        field(F::Bypass, 81, 1, &[".BYPASS", ""]),
+        EVICT3,
+        field(F::Prefetch, 71, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]),
+        field(F::Size, 73, 3, &["!", "!", "!", "!", "", ".64", ".128"]),
+        field(F::Order, 77, 4, COPY_ORDERS),
+        field(F::ZeroFill, 82, 1, &["", ".ZFILL"]),
+    ];
+    let enable = pred_not(87, 90).hidden(Hide::Neutral);
+    t.row(Ldgsts, 0x1fae, 0, &[destination, copied, enable], &copy).since = Arch::Sm80;
     t.row(Ldsm, 0x83b, 0, &[D, LOCAL], &[transpose, count]);
 }

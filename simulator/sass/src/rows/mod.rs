@@ -32,7 +32,7 @@ macro_rules! ops {
 
 ops! {
     Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
-    AtomsCast "ATOMS.CAST.SPIN", Bar "BAR", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
+    AtomsCast "ATOMS.CAST.SPIN", Bar "BAR", Bmma "BMMA", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
     Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
     Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA", Dmul "DMUL", Dsetp "DSETP",
     Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
@@ -42,9 +42,9 @@ ops! {
     I2f "I2F", I2fp "I2FP", I2i "I2I", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Imad "IMAD",
     ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Kill "KILL",
     Ld "LD", Ldc "LDC", Ldg "LDG", Ldgdepbar "LDGDEPBAR", Ldgsts "LDGSTS", Ldl "LDL", Lds "LDS", Ldsm "LDSM.16",
-    Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16.MT88",
+    Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16",
     Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Prmt "PRMT",
-    Qspc "QSPC.E", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
+    Qmma "QMMA", Qspc "QSPC", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
     Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stl "STL", Sts "STS", Uflo "UFLO", Uiadd3 "UIADD3",
     Uimad "UIMAD", UimadWide "UIMAD.WIDE", Uisetp "UISETP", Uldc "ULDC", Ulea "ULEA", Ulop3 "ULOP3.LUT", Umov "UMOV",
     Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Uprmt "UPRMT",
@@ -108,6 +108,10 @@ fields! {
     Count "Number of matrices.",
     NoDecrement "`.NODEC`.",
     Pair64 "64-bit result.",
+    HalvesAnd "HSETP2: both halves must agree: `.H_AND`.",
+    Sparse "A of a matrix product is sparse, and a metadata register follows: `.SP`.",
+    MetadataReuse "Operand-reuse flag of the metadata register.",
+    Rest "Bits that have one legal value only.",
 }
 
 /// All rows, indexed by opcode.

@@ -2,26 +2,117 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
-use crate::Arch;
+use crate::row::NO_BIT;
+use crate::{Arch, Slot};
+
+const D: Slot = reg(16);
+const A: Slot = reg(24);
+const C: Slot = reg(64);
+/// Sparsity metadata: the register, and which quarter of the lanes supplies it.
+const METADATA: Slot = reg(40);
+const SELECTOR: Slot = imm(48, 2);
+/// Counted from zero: D, A, B, C, predicate, metadata.
+const METADATA_REUSE: crate::Modifier = behind(5, field(F::MetadataReuse, 50, 1, &["", ".reuse"]));
+const ENABLE: Slot = upred_inverted(87, 90);
+const NEGATED_A: Slot = reg_m(24, marks(72, NO_BIT, NO_BIT));
+const NEGATED_B: Slot = reg_m(32, marks(63, NO_BIT, NO_BIT));
 
 pub(super) fn add(t: &mut Rows) {
+    let dense = field(F::Sparse, 73, 1, &[""]);
+    let sparse = field(F::Sparse, 73, 1, &["!", ".SP"]);
     let shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", ".1684"]);
+    let sparse_shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", "!", ".16832"]);
     let accumulate = field(F::Accumulate, 76, 1, &[".F16", ".F32"]);
     let kind = field(F::SourceType, 82, 2, &["", ".BF16", ".TF32"]);
-    t.row(Hmma, 0x23c, 0, &[reg(16), reg(24), reg(32), reg(64)], &[shape, accumulate, kind]);
-    let dmma = [reg(16), reg(24), reg(32), reg(64)];
-    t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 78, 1, &[".884"])]).until = Arch::Sm89;
-    t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 78, 1, &[".8x8x4"])]).since = Arch::Sm90;
-    let operands = [reg(16), reg_tag(24, ".ROW"), reg_tag(32, ".COL"), reg(64)];
+    t.row(Hmma, 0x23c, 0, &[D, NEGATED_A, NEGATED_B, C, ENABLE], &[dense, shape, accumulate, kind]);
+    t.row(
+        Hmma,
+        0x23c,
+        0,
+        &[D, NEGATED_A, NEGATED_B, C, ENABLE, METADATA, SELECTOR],
+        &[sparse, sparse_shape, accumulate, kind, METADATA_REUSE],
+    );
+
+    let dmma = [
+        D,
+        reg_m(24, marks(72, 73, NO_BIT)),
+        reg_m(32, marks(63, 62, NO_BIT)),
+        reg_m(64, marks(75, 74, NO_BIT)),
+        ENABLE,
+    ];
+    let round = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
+    t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 76, 1, &[".884"]), round]).until = Arch::Sm89;
+    t.row(
+        Dmma,
+        0x23f,
+        0,
+        &dmma,
+        &[field(F::Shape, 76, 2, &[".8x8x4", ".16x8x4", ".16x8x8", ".16x8x16"]), round],
+    )
+    .since = Arch::Sm90;
+
+    let row_a = reg_tag(24, ".ROW");
+    let column_b = reg_tag(32, ".COL");
+    let dense = field(F::Sparse, 72, 1, &[""]);
+    let sparse = field(F::Sparse, 72, 1, &["!", ".SP"]);
     let shape =
         field_split(F::Shape, (75, 1), (85, 2), &[".8816", "!", ".8832", "!", ".16816", ".16832", ".16864"]);
+    let sparse_shape = field_split(
+        F::Shape,
+        (75, 1),
+        (85, 2),
+        &["!", "!", ".8832", ".8864", "!", ".16832", ".16864", ".168128"],
+    );
     let integers: &'static [&'static str] = &[".U8", ".S8", ".U4", ".S4"];
-    let modifiers = [
-        shape,
-        field_split(F::SourceType, (76, 1), (83, 1), integers),
-        field_split(F::DestinationType, (78, 1), (84, 1), integers),
-        field(F::Saturate, 82, 1, &["", ".SAT"]),
-    ];
-    t.row(Imma, 0x237, 1 << 74, &operands, &modifiers);
-    t.row(Movm, 0x23a, 0, &[reg(16), reg(24)], &[]);
+    let source_a = field_split(F::SourceType, (76, 1), (83, 1), integers);
+    let source_b = field_split(F::DestinationType, (78, 1), (84, 1), integers);
+    let saturate = field(F::Saturate, 82, 1, &["", ".SAT"]);
+    let operands = [D, row_a, column_b, C, ENABLE];
+    let with_metadata = [D, row_a, column_b, C, ENABLE, METADATA, SELECTOR];
+    t.row(Imma, 0x237, 1 << 74, &operands, &[dense, shape, source_a, source_b, saturate]);
+    t.row(
+        Imma,
+        0x237,
+        1 << 74,
+        &with_metadata,
+        &[sparse, sparse_shape, source_a, source_b, saturate, METADATA_REUSE],
+    );
+
+    let shape = field(F::Shape, 75, 2, &[".88128", ".168128", ".168256"]);
+    let function = field(F::Function, 77, 2, &[".XOR", "!", ".AND"]);
+    t.row(
+        Bmma,
+        0x23d,
+        1 << 74 | 1 << 80,
+        &operands,
+        &[shape, function, field(F::Accumulate, 80, 1, &["!", ".POPC"])],
+    );
+
+    let formats: &'static [&'static str] = &[".E4M3", ".E5M2"];
+    let accumulate = field(F::Accumulate, 77, 1, &[".F16", ".F32"]);
+    let source_a = field(F::SourceType, 78, 1, formats);
+    let source_b = field(F::DestinationType, 79, 1, formats);
+    let dense = field(F::Sparse, 80, 1, &[""]);
+    let sparse = field(F::Sparse, 80, 1, &["!", ".SP"]);
+    let shape = field(F::Shape, 75, 2, &[".16816", ".16832"]);
+    let sparse_shape = field(F::Shape, 75, 2, &["!", ".16832", ".16864"]);
+    let signed = |slot: Slot, marks| match slot.kind {
+        crate::SlotKind::Register { lo, half, reuse, tag, .. } => {
+            Slot { kind: crate::SlotKind::Register { lo, marks, half, reuse, tag }, ..slot }
+        }
+        _ => slot,
+    };
+    let a = signed(row_a, marks(72, NO_BIT, NO_BIT));
+    let b = signed(column_b, marks(63, NO_BIT, NO_BIT));
+    let ada = |row: &mut crate::Row| (row.since, row.until) = (Arch::Sm89, Arch::Sm89);
+    ada(t.row(Qmma, 0x27a, 1 << 74, &[D, a, b, C, ENABLE], &[dense, shape, accumulate, source_a, source_b]));
+    ada(t.row(
+        Qmma,
+        0x27a,
+        1 << 74,
+        &[D, a, b, C, ENABLE, METADATA, SELECTOR],
+        &[sparse, sparse_shape, accumulate, source_a, source_b, METADATA_REUSE],
+    ));
+
+    t.row(Movm, 0x23a, 0, &[D, A], &[field(F::Transpose, 78, 2, &[".MT88", ".M832", ".M864"])]);
 }

@@ -9,8 +9,10 @@ use crate::{Hide, MarkBits, Slot, SlotKind};
 
 const D: Slot = ureg(16);
 const A: Slot = ureg(24);
-const A_N: Slot = slot(SlotKind::Uniform { lo: 24, marks: marks(72, NO_BIT, NO_BIT), half: NO_BIT });
-const A_I: Slot = slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 72), half: NO_BIT });
+const A_N: Slot =
+    slot(SlotKind::Uniform { lo: 24, marks: marks(72, NO_BIT, NO_BIT), half: crate::HalfBits::None });
+const A_I: Slot =
+    slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 72), half: crate::HalfBits::None });
 const P1: Slot = upred(81);
 const P2: Slot = upred(84);
 const PS: Slot = upred_not(87, 90);
@@ -54,7 +56,7 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Ubrev, 0x12be, 0, &[D, ureg(32)], &[]).uniform_guard = true;
     let size = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64"]);
     let constant = |index, uniform_index| {
-        slot(SlotKind::Constant { marks: MarkBits::NONE, half: NO_BIT, index, uniform_index })
+        slot(SlotKind::Constant { marks: MarkBits::NONE, half: crate::HalfBits::None, index, uniform_index })
     };
     t.row(Uldc, 0xab9, 0, &[D, constant(NO_BIT, false)], &[size]).uniform_guard = true;
     t.row(Uldc, 0x1abb, 0, &[D, constant(24, true)], &[size]).uniform_guard = true;
