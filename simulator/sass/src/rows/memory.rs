@@ -248,6 +248,7 @@ pub(super) fn add(t: &mut Rows) {
         field(F::ZeroFill, 82, 1, &["", ".ZFILL"]),
     ];
     let enable = pred_not(87, 90).hidden(Hide::Neutral);
-    t.row(Ldgsts, 0x1fae, 0, &[destination, copied, enable], &copy).since = Arch::Sm80;
+    let row = t.row(Ldgsts, 0x1fae, 0, &[destination, copied, enable], &copy);
+    (row.since, row.until) = (Arch::Sm80, Arch::Sm90);
     t.row(Ldsm, 0x83b, 0, &[D, LOCAL], &[transpose, count]);
 }
