@@ -1,38 +1,57 @@
-//! The command-line tool: what this machine has, and the text of what drivers and GPUs say to each other.
+//! The command-line tool: launch cubins on a simulated GPU, and read what drivers and GPUs say to each other.
+//!
+//! Without a command it shows the main job: see [`tour`].
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![forbid(unsafe_code)]
 
 mod doctor;
 mod dump;
+mod launch;
+mod paint;
+mod simulated;
+mod tour;
 
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+use paint::Paint;
+
 /// Work with NVIDIA's user-space compute interface on a machine without a GPU.
+///
+/// Without a command: bring up a simulated GPU, run a kernel on it, and show everything on the way.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Launch a kernel of a cubin on a simulated GPU.
+    Launch(launch::Launch),
+    /// Print a file in words.
+    Dump(dump::Dump),
     /// Say what this machine has, and what follows.
     Doctor,
-    /// Print a file in words.
-    #[command(subcommand)]
-    Dump(dump::What),
+}
+
+/// Writes to standard output. A reader that went away, as `head` does, is no error.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Doctor => {
-            print!("{}", doctor::report(&doctor::Machine::look()));
+    let paint = Paint::of_stdout();
+    let result: Result<(), Box<dyn std::error::Error>> = match Arguments::parse().command {
+        None => tour::run(paint).map_err(Into::into),
+        Some(Command::Launch(launch)) => launch::run(&launch, paint).map_err(Into::into),
+        Some(Command::Dump(dump)) => dump::run(&dump, paint).map(|text| print(&text)).map_err(Into::into),
+        Some(Command::Doctor) => {
+            print(&doctor::report(&doctor::Machine::look()));
             Ok(())
         }
-        Command::Dump(what) => dump::run(&what).map(|text| print!("{text}")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,5 @@
-//! Text of everything that this crate describes, for reviews and reports.
+//! Everything that this crate describes in words, for reviews and reports: decoded ([`packets`], [`qmd_fields`],
+//! [`kernel_call`]) for programs that read it, and as text.
 //!
 //! Every name comes from the same rows that encoder and decoder read. What no row explains is shown as what it is: a raw
 //! number, marked as unknown; nothing is left out in silence.
@@ -7,11 +8,15 @@ mod constant_bank;
 mod kernel;
 mod push;
 mod qmd;
+mod value;
 
 pub use constant_bank::constant_bank;
-pub use kernel::{ioctl, record, uvm};
-pub use push::{Subchannels, entry, pushbuffer};
-pub use qmd::qmd;
+pub use kernel::{
+    DecodedCall, Handles, KernelCall, Part, Row, ioctl, kernel_call, kernel_call_text, record, uvm,
+};
+pub use push::{Call, Packet, Subchannels, class_name, entry, packet, packets, pushbuffer};
+pub use qmd::{qmd, qmd_fields};
+pub use value::{FieldValue, Unknowns};
 
 use std::fmt::Write;
 

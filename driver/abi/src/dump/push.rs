@@ -1,14 +1,14 @@
-//! Ring entries and pushbuffer segments as text.
+//! Ring entries and pushbuffer segments, decoded and as text.
 
 use std::fmt::Write;
 
-use super::{hex_block, is_hexadecimal, uncovered, value};
+use super::{FieldValue, Unknowns, hex_block, is_hexadecimal, uncovered, value};
 use crate::{
     Bits,
     arch::Generation,
     gpfifo::{Entry, GP_ENTRY},
     host,
-    method::{ClassTable, Form, Header, Method, class_table},
+    method::{ClassTable, Form, Header, HeaderError, Method, class_table},
     rm::class,
 };
 
@@ -52,42 +52,57 @@ impl Subchannels {
         }
     }
 
-    fn class(&self, subchannel: u8) -> Option<u32> {
+    /// The class of a subchannel.
+    pub fn class(&self, subchannel: u8) -> Option<u32> {
         self.bound.get(usize::from(subchannel)).copied().flatten()
     }
 
     /// The table that an address of a subchannel belongs to: the channel's own below 0x100.
-    fn table(&self, subchannel: u8, address: u32) -> Option<&'static ClassTable> {
+    pub fn table(&self, subchannel: u8, address: u32) -> Option<&'static ClassTable> {
         if address < host::METHODS_END { Some(self.host) } else { class_table(self.class(subchannel)?) }
     }
 
     fn owner(&self, subchannel: u8, address: u32) -> String {
         if address < host::METHODS_END {
-            return format!("subchannel {subchannel}, host");
+            return "host".to_owned();
         }
-        match self.class(subchannel) {
-            None => format!("subchannel {subchannel}, no class bound"),
-            Some(number) => format!("subchannel {subchannel}, {}", class_name(number)),
-        }
+        self.class(subchannel).map_or_else(|| "no class bound".to_owned(), class_name)
     }
 }
 
-fn class_name(number: u32) -> String {
+/// The vendor's name of a class, or its number.
+pub fn class_name(number: u32) -> String {
     let name =
         class_table(number).map(|table| table.name).or_else(|| class::class(number).map(|class| class.name));
     name.map_or_else(|| format!("class {number:#06x}"), str::to_owned)
 }
 
 /// One data word with the method it goes to.
-struct Call<'a> {
-    offset: usize,
-    word: u32,
-    address: u32,
-    method: Option<(&'a Method, u32)>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Byte offset of the word in the segment.
+    pub offset: usize,
+    /// The word; of immediate data the 13 bits.
+    pub word: u32,
+    /// The method's byte address.
+    pub address: u32,
+    /// The row of the method, and which of its elements; `None` if the class has no such method or none is bound.
+    pub method: Option<(&'static Method, u32)>,
+    /// The word's fields; the first, and those that are not zero.
+    pub fields: Vec<FieldValue>,
 }
 
-impl Call<'_> {
-    fn name(&self) -> String {
+impl Call {
+    fn new(subchannels: &Subchannels, header: &Header, offset: usize, index: u32, word: u32) -> Self {
+        let address = header.address_of(index);
+        let table = subchannels.table(header.subchannel, address);
+        let method = table.and_then(|table| table.method(address));
+        let fields = method.map_or_else(Vec::new, |(method, _)| fields(method, word));
+        Self { offset, word, address, method, fields }
+    }
+
+    /// The method's name, with the element's index where it has several.
+    pub fn name(&self) -> String {
         match self.method {
             None => format!("{:#06x} (no such method)", self.address),
             Some((method, element)) if method.count > 1 => format!("{}[{element}]", method.name),
@@ -105,131 +120,214 @@ impl Call<'_> {
         }
     }
 
-    fn fields(&self) -> String {
-        let Some((method, _)) = self.method else { return format!("{:#x}", self.word) };
-        let bytes = self.word.to_le_bytes();
-        let bits = Bits::new(&bytes);
-        let mut parts = Vec::new();
-        for (index, field) in method.layout.fields.iter().enumerate() {
-            // Rows of methods lie inside 32 bits (asserted where they are declared), so no read can fail.
-            let number = bits.get(field).unwrap_or(0);
-            if index != 0 && number == 0 {
-                continue;
-            }
-            let hexadecimal = field.name == "VALUE" && is_hexadecimal(method.name);
-            let mut text = value(field, number, hexadecimal);
-            if field.name == "NVCLASS" || field.name == "CLASS_ID" {
-                let _ = write!(text, " ({})", class_name(number as u32));
-            }
-            parts.push(if ["V", "VALUE"].contains(&field.name) {
-                text
-            } else {
-                format!("{}={text}", field.name)
-            });
+    /// The word in terms of its fields.
+    pub fn text(&self) -> String {
+        if self.method.is_none() {
+            return format!("{:#x}", self.word);
         }
-        for (_, rest) in uncovered(&bytes, method.layout.fields) {
-            parts.push(format!("bits {rest:#x} (no such field)"));
-        }
-        parts.join(" ")
+        let part = |field: &FieldValue| match field.name.as_str() {
+            "V" | "VALUE" | "" => field.text.clone(),
+            name => format!("{name}={}", field.text),
+        };
+        self.fields.iter().map(part).collect::<Vec<_>>().join(" ")
     }
+}
+
+fn fields(method: &Method, word: u32) -> Vec<FieldValue> {
+    let bytes = word.to_le_bytes();
+    let bits = Bits::new(&bytes);
+    let mut found = Vec::new();
+    for (index, field) in method.layout.fields.iter().enumerate() {
+        let hexadecimal = field.name == "VALUE" && is_hexadecimal(method.name);
+        // Rows of methods lie inside 32 bits (asserted where they are declared), so no read can fail.
+        let Ok(mut value) = FieldValue::of(field, 0, &bits, hexadecimal) else { continue };
+        if index != 0 && value.number == 0 {
+            continue;
+        }
+        if field.name == "NVCLASS" || field.name == "CLASS_ID" {
+            let _ = write!(value.text, " ({})", class_name(value.number as u32));
+        }
+        found.push(value);
+    }
+    for (_, rest) in uncovered(&bytes, method.layout.fields) {
+        found.push(FieldValue {
+            name: String::new(),
+            position: rest.trailing_zeros(),
+            number: rest.into(),
+            text: format!("bits {rest:#x} (no such field)"),
+            known: false,
+        });
+    }
+    found
+}
+
+/// A header with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Byte offset of the header in the segment.
+    pub offset: usize,
+    /// The header word.
+    pub word: u32,
+    /// The decoded header, or why it is none; nothing after a bad one is decoded.
+    pub header: Result<Header, HeaderError>,
+    /// Whom the methods belong to: `host`, a class's name, or `no class bound`.
+    pub owner: String,
+    /// The data words. Immediate data is one word.
+    pub calls: Vec<Call>,
+    /// Words of a run of zero headers, which do nothing; 0 for any other header.
+    pub zeroes: usize,
+    /// Words that the header announces and the segment lacks.
+    pub missing: usize,
+    /// Words after an END_PB_SEGMENT, which the host does not read.
+    pub unread: Vec<u32>,
+}
+
+impl Packet {
+    /// Adds what no row explains to a count.
+    pub fn count_unknown(&self, unknowns: &mut Unknowns) {
+        if let Err(error) = &self.header {
+            unknowns.add(error.to_string());
+        }
+        if self.missing > 0 {
+            unknowns.add(format!("header at the end of a segment, {} words too early", self.missing));
+        }
+        for call in &self.calls {
+            match call.method {
+                None => unknowns.add(format!("method {:#06x} of {}", call.address, self.owner)),
+                Some((method, _)) => {
+                    for field in call.fields.iter().filter(|field| !field.known) {
+                        unknowns.add(format!("{} {}: {}", method.name, field.name, field.text));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The packets of a segment. SET_OBJECT changes `subchannels`.
+pub fn packets(segment: &[u32], subchannels: &mut Subchannels) -> Vec<Packet> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    while let Some(&word) = segment.get(next) {
+        let mut packet = Packet {
+            offset: next * 4,
+            word,
+            header: Header::decode(word),
+            owner: String::new(),
+            calls: Vec::new(),
+            zeroes: 0,
+            missing: 0,
+            unread: Vec::new(),
+        };
+        next += 1;
+        let Ok(header) = &packet.header else {
+            found.push(packet);
+            break;
+        };
+        if word == 0 {
+            packet.zeroes = 1 + segment[next..].iter().take_while(|&&word| word == 0).count();
+            next += packet.zeroes - 1;
+            found.push(packet);
+            continue;
+        }
+        packet.owner = subchannels.owner(header.subchannel, header.address);
+        let available = &segment[next..];
+        let data = &available[..available.len().min(header.count as usize)];
+        match header.form {
+            Form::Immediate(data) => {
+                packet.calls.push(Call::new(subchannels, header, packet.offset, 0, data.into()));
+            }
+            Form::EndSegment => packet.unread = available.to_vec(),
+            _ => {
+                for (index, &word) in (0..).zip(data) {
+                    let offset = (next + index as usize) * 4;
+                    packet.calls.push(Call::new(subchannels, header, offset, index, word));
+                }
+                packet.missing = header.count as usize - data.len();
+                next += data.len();
+            }
+        }
+        for call in &packet.calls {
+            if call.address == 0 {
+                subchannels.bind(header.subchannel, call.word & 0xffff);
+            }
+        }
+        let ends = header.form == Form::EndSegment;
+        found.push(packet);
+        if ends {
+            break;
+        }
+    }
+    found
+}
+
+/// A pushbuffer segment: per word its byte offset, the raw word, and what it means. SET_OBJECT changes `subchannels`.
+pub fn pushbuffer(segment: &[u32], subchannels: &mut Subchannels) -> String {
+    packets(segment, subchannels).iter().map(packet).collect()
+}
+
+/// The text of one packet.
+pub fn packet(packet: &Packet) -> String {
+    let Packet { offset, word, owner, .. } = packet;
+    let mut out = format!("{offset:04x}  {word:08x}  ");
+    let header = match &packet.header {
+        Ok(header) => header,
+        Err(error) => {
+            let _ = writeln!(out, "{error}");
+            return out;
+        }
+    };
+    if packet.zeroes > 0 {
+        let _ = writeln!(out, "no operation, {} words", packet.zeroes);
+        return out;
+    }
+    let subchannel = header.subchannel;
+    let form = match header.form {
+        Form::Increment => "increment",
+        Form::NonIncrement => "non-increment",
+        Form::IncrementOnce => "increment once",
+        Form::OldIncrement => "old increment",
+        Form::OldNonIncrement => "old non-increment",
+        Form::Immediate(_) => {
+            let call =
+                packet.calls.first().map_or_else(String::new, |c| format!("{} {}", c.name(), c.text()));
+            let _ = writeln!(out, "subchannel {subchannel}, {owner}, immediate: {call}");
+            return out;
+        }
+        Form::SetSubDeviceMask(mask) => {
+            let _ = writeln!(out, "set sub-device mask {mask:#x}");
+            return out;
+        }
+        Form::StoreSubDeviceMask(mask) => {
+            let _ = writeln!(out, "store sub-device mask {mask:#x}");
+            return out;
+        }
+        Form::UseSubDeviceMask => {
+            let _ = writeln!(out, "use sub-device mask");
+            return out;
+        }
+        Form::EndSegment => {
+            let _ = writeln!(out, "end of segment");
+            if !packet.unread.is_empty() {
+                let _ = writeln!(out, "      not executed:");
+                hex_block(&mut out, 6, &packet.unread);
+            }
+            return out;
+        }
+    };
+    let plural = if header.count == 1 { "" } else { "s" };
+    let _ = writeln!(out, "subchannel {subchannel}, {owner}, {form}, {} word{plural}", header.count);
+    write_calls(&mut out, &packet.calls);
+    if packet.missing > 0 {
+        let _ = writeln!(out, "      the segment ends here, {} words too early", packet.missing);
+    }
+    out
 }
 
 /// Data words that go to one method are shown as a block from this many on.
 const BLOCK: usize = 4;
 
-/// A pushbuffer segment: per word its byte offset, the raw word, and what it means. SET_OBJECT changes `subchannels`.
-pub fn pushbuffer(segment: &[u32], subchannels: &mut Subchannels) -> String {
-    let mut out = String::new();
-    let mut next = 0;
-    while let Some(&word) = segment.get(next) {
-        let offset = next * 4;
-        next += 1;
-        let header = match Header::decode(word) {
-            Ok(header) => header,
-            Err(error) => {
-                let _ = writeln!(out, "{offset:04x}  {word:08x}  {error}");
-                break;
-            }
-        };
-        if word == 0 {
-            let zeroes = segment[next..].iter().take_while(|&&word| word == 0).count();
-            next += zeroes;
-            let _ = writeln!(out, "{offset:04x}  {word:08x}  no operation, {} words", zeroes + 1);
-            continue;
-        }
-        let owner = subchannels.owner(header.subchannel, header.address);
-        let available = &segment[next..];
-        let data = &available[..available.len().min(header.count as usize)];
-        let form = match header.form {
-            Form::Increment => "increment",
-            Form::NonIncrement => "non-increment",
-            Form::IncrementOnce => "increment once",
-            Form::OldIncrement => "old increment",
-            Form::OldNonIncrement => "old non-increment",
-            Form::Immediate(data) => {
-                let call = call(subchannels, &header, offset, 0, data.into());
-                if call.address == 0 {
-                    subchannels.bind(header.subchannel, call.word);
-                }
-                let _ = writeln!(
-                    out,
-                    "{offset:04x}  {word:08x}  {owner}, immediate: {} {}",
-                    call.name(),
-                    call.fields()
-                );
-                continue;
-            }
-            Form::SetSubDeviceMask(mask) => {
-                let _ = writeln!(out, "{offset:04x}  {word:08x}  set sub-device mask {mask:#x}");
-                continue;
-            }
-            Form::StoreSubDeviceMask(mask) => {
-                let _ = writeln!(out, "{offset:04x}  {word:08x}  store sub-device mask {mask:#x}");
-                continue;
-            }
-            Form::UseSubDeviceMask => {
-                let _ = writeln!(out, "{offset:04x}  {word:08x}  use sub-device mask");
-                continue;
-            }
-            Form::EndSegment => {
-                let _ = writeln!(out, "{offset:04x}  {word:08x}  end of segment");
-                if !available.is_empty() {
-                    let _ = writeln!(out, "      not executed:");
-                    hex_block(&mut out, 6, available);
-                }
-                break;
-            }
-        };
-        let plural = if header.count == 1 { "" } else { "s" };
-        let _ = writeln!(out, "{offset:04x}  {word:08x}  {owner}, {form}, {} word{plural}", header.count);
-        let mut calls: Vec<Call<'_>> = Vec::new();
-        for (index, &word) in (0..).zip(data) {
-            let call = call(subchannels, &header, (next + index as usize) * 4, index, word);
-            if call.address == 0 {
-                subchannels.bind(header.subchannel, word & 0xffff);
-            }
-            calls.push(call);
-        }
-        next += data.len();
-        write_calls(&mut out, &calls);
-        if data.len() < header.count as usize {
-            let _ = writeln!(
-                out,
-                "      the segment ends here, {} words too early",
-                header.count as usize - data.len()
-            );
-        }
-    }
-    out
-}
-
-fn call(subchannels: &Subchannels, header: &Header, offset: usize, index: u32, word: u32) -> Call<'static> {
-    let address = header.address_of(index);
-    let table = subchannels.table(header.subchannel, address);
-    Call { offset, word, address, method: table.and_then(|table| table.method(address)) }
-}
-
-fn write_calls(out: &mut String, calls: &[Call<'_>]) {
+fn write_calls(out: &mut String, calls: &[Call]) {
     let mut rest = calls;
     let name_width = calls.iter().take(64).map(|call| call.name().len()).max().unwrap_or(0).min(40);
     while let Some(first) = rest.first() {
@@ -242,14 +340,14 @@ fn write_calls(out: &mut String, calls: &[Call<'_>]) {
             hex_block(out, 18, &data);
             rest = after;
         } else {
-            let _ = writeln!(
-                out,
+            let line = format!(
                 "{:04x}  {:08x}    {:name_width$}  {}",
                 first.offset,
                 first.word,
                 first.name(),
-                first.fields()
+                first.text()
             );
+            let _ = writeln!(out, "{}", line.trim_end());
             rest = &rest[1..];
         }
     }

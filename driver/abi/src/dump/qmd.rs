@@ -1,17 +1,50 @@
-//! Launch descriptors as text.
+//! Launch descriptors, decoded and as text.
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use super::{uncovered, value};
+use super::{FieldValue, uncovered};
 use crate::{
     Bits, FieldError,
     qmd::{Launch, Version, read},
 };
 
+/// Every field of a descriptor that is not zero, in the order of its rows, then bits of no field. The position is the
+/// lowest bit.
+pub fn qmd_fields(version: Version, bytes: &[u8]) -> Result<Vec<FieldValue>, FieldError> {
+    Ok(rows(version, bytes)?.into_iter().map(|(field, _)| field).collect())
+}
+
+/// The same with each field's width.
+fn rows(version: Version, bytes: &[u8]) -> Result<Vec<(FieldValue, u32)>, FieldError> {
+    let layout = version.rows().layout;
+    let bits = Bits::new(bytes);
+    let mut found = Vec::new();
+    // Some rows of V05_00 are second names of others.
+    let mut shown = BTreeSet::new();
+    for field in layout.fields {
+        for index in 0..field.count {
+            let value = FieldValue::of(field, index, &bits, false)?;
+            if value.number != 0 && shown.insert((value.position, field.width())) {
+                found.push((value, field.width()));
+            }
+        }
+    }
+    for (word, rest) in uncovered(bytes.get(..layout.bytes()).unwrap_or(bytes), layout.fields) {
+        let value = FieldValue {
+            name: String::new(),
+            position: word as u32 * 32,
+            number: rest.into(),
+            text: format!("bits {rest:#010x} of no field"),
+            known: false,
+        };
+        found.push((value, 32));
+    }
+    Ok(found)
+}
+
 /// A descriptor: what it asks for, then every field that is not zero, by bits.
 pub fn qmd(version: Version, bytes: &[u8]) -> Result<String, FieldError> {
     let layout = version.rows().layout;
-    let bits = Bits::new(bytes);
     let mut out = format!("QMD {}, {} bytes\n", layout.name, layout.bytes());
     match read(version, bytes) {
         Ok(launch) => summary(&mut out, &launch),
@@ -19,30 +52,12 @@ pub fn qmd(version: Version, bytes: &[u8]) -> Result<String, FieldError> {
             let _ = writeln!(out, "  not executable: {error}");
         }
     }
-    // Some rows of V05_00 are second names of others.
-    let mut shown = BTreeSet::new();
-    for field in layout.fields {
-        for index in 0..field.count {
-            let number = bits.get_at(field, index)?;
-            if number == 0 {
-                continue;
-            }
-            let lo = field.lo + index * field.stride;
-            if !shown.insert((lo, field.width())) {
-                continue;
-            }
-            let name =
-                if field.count > 1 { format!("{}[{index}]", field.name) } else { field.name.to_owned() };
-            let _ = writeln!(
-                out,
-                "  {:>4}:{lo:<4}  {name:<40}  {}",
-                lo + field.width() - 1,
-                value(field, number, false)
-            );
+    for (FieldValue { name, position, text, .. }, width) in rows(version, bytes)? {
+        if name.is_empty() {
+            let _ = writeln!(out, "  {:>4}:{position:<4}  {text}", position + width - 1);
+        } else {
+            let _ = writeln!(out, "  {:>4}:{position:<4}  {name:<40}  {text}", position + width - 1);
         }
-    }
-    for (word, rest) in uncovered(bytes.get(..layout.bytes()).unwrap_or(bytes), layout.fields) {
-        let _ = writeln!(out, "  {:>4}:{:<4}  bits {rest:#010x} of no field", word * 32 + 31, word * 32);
     }
     Ok(out)
 }

@@ -1,14 +1,31 @@
 //! `mockgpu dump`: a file in words.
 
+mod calls;
+mod json;
+pub mod sass;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use nv_abi::{
-    arch,
-    dump::{self, Subchannels},
+    Branch, arch,
+    dump::{self, Subchannels, Unknowns},
 };
+use nv_capture::import::{self, ImportError};
 use nv_driver::program::{Cubin, CubinError};
+
+use crate::paint::Paint;
+
+/// What to print, and how.
+#[derive(Debug, Args)]
+pub struct Dump {
+    #[command(subcommand)]
+    what: What,
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+}
 
 /// Which kind of file.
 #[derive(Debug, Subcommand)]
@@ -39,6 +56,22 @@ pub enum What {
         file: PathBuf,
         #[command(flatten)]
         generation: Generation,
+    },
+    /// Machine code of a cubin, function by function: offset, word, control information, instruction.
+    Sass {
+        /// The ELF file, in the dialect of CUDA 12 or 13.
+        file: PathBuf,
+        /// Only this function.
+        #[arg(long)]
+        function: Option<String>,
+    },
+    /// The calls of a recording of JSON lines, with the structs behind their pointers.
+    Ioctl {
+        /// The recording.
+        file: PathBuf,
+        /// The version of the driver that it was made under, which decides how structs are laid out.
+        #[arg(long, default_value = "580.159.04")]
+        driver: String,
     },
 }
 
@@ -117,15 +150,35 @@ pub enum DumpError {
         /// Why.
         error: CubinError,
     },
+    /// Its code cannot be listed.
+    #[error("{}: {error}", file.display())]
+    Sass {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: sass::SassError,
+    },
+    /// It is no recording.
+    #[error("{}: {error}", file.display())]
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: ImportError,
+    },
+    /// The driver version has no branch.
+    #[error("driver version {0:?} belongs to no branch that is known")]
+    Driver(String),
 }
 
 /// The text of a file.
-pub fn run(what: &What) -> Result<String, DumpError> {
+pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
+    let Dump { what, json: as_json } = dump;
+    let pretty = |value: serde_json::Value| format!("{value:#}\n");
     match what {
         What::Cubin { file } => {
-            let parsed =
-                Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.clone(), error })?;
-            Ok(cubin(&parsed))
+            let parsed = parse(file)?;
+            Ok(if *as_json { pretty(json::cubin(&parsed)) } else { paint.dump(&cubin(&parsed)) })
         }
         What::Push { file, generation, bindings } => {
             let words: Vec<u32> = units(file)?.into_iter().map(u32::from_le_bytes).collect();
@@ -133,17 +186,61 @@ pub fn run(what: &What) -> Result<String, DumpError> {
             for (subchannel, class) in bindings {
                 subchannels.bind(*subchannel, *class);
             }
-            Ok(dump::pushbuffer(&words, &mut subchannels))
+            let packets = dump::packets(&words, &mut subchannels);
+            if *as_json {
+                return Ok(pretty(json::packets(&packets)));
+            }
+            let mut unknowns = Unknowns::default();
+            packets.iter().for_each(|packet| packet.count_unknown(&mut unknowns));
+            let text: String = packets.iter().map(dump::packet).collect();
+            Ok(paint.dump(&(text + &unknowns.to_string())))
         }
         What::Gpfifo { file } => {
-            let entries = units(file)?.into_iter().map(u64::from_le_bytes);
-            Ok(entries.map(|raw| dump::entry(raw).trim_end().to_owned() + "\n").collect())
+            let entries: Vec<u64> = units(file)?.into_iter().map(u64::from_le_bytes).collect();
+            if *as_json {
+                return Ok(pretty(json::entries(&entries)));
+            }
+            let lines = (0..)
+                .zip(&entries)
+                .map(|(slot, raw)| format!("{slot:4}  {raw:016x}  {}\n", dump::entry(*raw)));
+            Ok(paint.dump(&lines.collect::<String>()))
         }
         What::Qmd { file, generation } => {
             let version = arch::Generation::from(*generation).qmd_version();
-            dump::qmd(version, &read(file)?).map_err(|error| DumpError::Qmd { file: file.clone(), error })
+            let refuse = |error| DumpError::Qmd { file: file.clone(), error };
+            let bytes = read(file)?;
+            if *as_json {
+                return Ok(pretty(json::descriptor(version, &bytes).map_err(refuse)?));
+            }
+            let fields = dump::qmd_fields(version, &bytes).map_err(refuse)?;
+            let mut unknowns = Unknowns::default();
+            for field in fields.iter().filter(|field| !field.known) {
+                unknowns.add(format!("{} {}", field.name, field.text).trim());
+            }
+            let text = dump::qmd(version, &bytes).map_err(refuse)?;
+            Ok(paint.dump(&(text + &unknowns.to_string())))
+        }
+        What::Sass { file, function } => {
+            let refuse = |error| DumpError::Sass { file: file.clone(), error };
+            let functions = sass::listing(&parse(file)?, function.as_deref()).map_err(refuse)?;
+            if *as_json {
+                return Ok(pretty(sass::to_json(&functions)));
+            }
+            Ok(paint.dump(&(sass::text(&functions) + &sass::unknowns(&functions).to_string())))
+        }
+        What::Ioctl { file, driver } => {
+            let branch = Branch::from_version(driver).ok_or_else(|| DumpError::Driver(driver.clone()))?;
+            let bytes = read(file)?;
+            let text = String::from_utf8_lossy(&bytes);
+            let capture = import::json_lines(&text, branch)
+                .map_err(|error| DumpError::Import { file: file.clone(), error })?;
+            Ok(if *as_json { pretty(calls::to_json(&capture)) } else { paint.dump(&calls::text(&capture)) })
         }
     }
+}
+
+fn parse(file: &Path) -> Result<Cubin, DumpError> {
+    Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.to_owned(), error })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, DumpError> {
@@ -204,6 +301,10 @@ fn cubin(cubin: &Cubin) -> String {
 mod tests {
     use super::*;
 
+    fn run_text(what: What) -> Result<String, DumpError> {
+        run(&Dump { what, json: false }, Paint::off())
+    }
+
     #[test]
     fn a_cubin_is_printed_with_what_its_launch_needs() {
         let bytes = fixtures::cubin("sm_89", "vector_add").unwrap();
@@ -221,10 +322,10 @@ mod tests {
         let words = [0x2005_0017u32, 0x1000, 0x10, 7, 0, 0x0310_0001];
         std::fs::write(&file, words.map(u32::to_le_bytes).as_flattened()).unwrap();
         let generation = Generation { name: Name::Ada };
-        let text = run(&What::Push { file: file.clone(), generation, bindings: vec![] }).unwrap();
+        let text = run_text(What::Push { file: file.clone(), generation, bindings: vec![] }).unwrap();
         assert!(text.contains("SEM_EXECUTE") && text.contains("RELEASE"), "{text}");
         std::fs::write(&file, [1, 2, 3]).unwrap();
-        let error = run(&What::Gpfifo { file }).unwrap_err();
+        let error = run_text(What::Gpfifo { file }).unwrap_err();
         assert!(error.to_string().ends_with("3 bytes are no whole number of 8-byte units"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -237,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_cubin_is_refused_by_name() {
-        let error = run(&What::Cubin { file: "Cargo.toml".into() }).unwrap_err();
+        let error = run_text(What::Cubin { file: "Cargo.toml".into() }).unwrap_err();
         assert!(error.to_string().starts_with("Cargo.toml: "), "{error}");
     }
 }

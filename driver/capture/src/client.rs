@@ -1,0 +1,46 @@
+//! The memory of this process, read as a debugger reads it: an address that is not mapped is an error, never a crash.
+//!
+//! Through `/proc/self/mem`, because that also reaches the mappings of device nodes, whose memory the cross-process
+//! copies of the kernel refuse.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+/// Reads memory by address.
+#[derive(Debug)]
+pub struct ClientMemory(File);
+
+impl ClientMemory {
+    /// Opens the process's own memory.
+    pub fn open() -> io::Result<Self> {
+        File::open("/proc/self/mem").map(Self)
+    }
+
+    /// Reads exactly so many bytes; `None` if any of them is not mapped.
+    pub fn read(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let mut found = vec![0; bytes];
+        self.0.read_exact_at(&mut found, address).ok()?;
+        Some(found)
+    }
+
+    /// Reads 32 bits.
+    pub fn word(&self, address: u64) -> Option<u32> {
+        let bytes = self.read(address, 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_where_it_is_mapped_and_refused_elsewhere() {
+        let memory = ClientMemory::open().unwrap();
+        let data = vec![7u32, 9];
+        let address = data.as_ptr() as u64;
+        assert_eq!(memory.word(address + 4), Some(9));
+        assert_eq!(memory.read(16, 4), None);
+        assert_eq!(memory.read(u64::MAX - 2, 8), None);
+        assert_eq!(data, [7, 9]);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a driver and a GPU say to each other, written down.
+//!
+//! It stands on `nv-abi` alone, beside the driver and the simulator, and works with either and with neither:
+//!
+//! - [`Recorder`] wraps anything that implements the boundary's two traits and notes every call, mapping and
+//!   submission, with pushbuffers, launch descriptors and constant banks;
+//! - [`action`] reads pushbuffers as what they do.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use nv_abi::{Branch, Ioctl, Mmio};
+//! use nv_capture::{Event, Recorder};
+//!
+//! fn record<B: Ioctl + Mmio>(nodes: Arc<B>) -> std::io::Result<()> {
+//!     let recorder = Recorder::new(nodes, Branch::R580)?;
+//!     // Hand `recorder` to the driver instead of `nodes`, and let it work. Then:
+//!     for event in recorder.events() {
+//!         if let Event::Submission(submission) = event {
+//!             println!("channel {:#x}: {:x?}", submission.channel, submission.words);
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod action;
+mod client;
+mod describe;
+mod event;
+pub mod import;
+mod recorder;
+mod symbols;
+mod tracker;
+
+pub use action::{Action, Step, Stream};
+pub use client::ClientMemory;
+pub use describe::describe;
+pub use event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol};
+pub use recorder::Recorder;
+pub use symbols::Symbols;
+
+/// A recording as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The kernel module's branch, which decides how the structs of calls are laid out.
+    pub branch: nv_abi::Branch,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+}

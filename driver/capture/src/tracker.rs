@@ -1,0 +1,277 @@
+//! What a client has made so far, as far as one must know it to follow its submissions: objects, mappings on both
+//! sides, channels with their rings.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nv_abi::{
+    Branch, Fd, Node, Record, Struct,
+    ioctl::{self, nr},
+    record::StructField,
+    rm::{
+        AmpereAControlGPFifo, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
+        NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS, NVOS00_PARAMETERS, NVOS21_PARAMETERS,
+        NVOS46_PARAMETERS, NVOS47_PARAMETERS, NVOS54_PARAMETERS, NVOS64_PARAMETERS, class, control,
+        nv_ioctl_nvos02_parameters_with_fd, nv_ioctl_nvos33_parameters_with_fd,
+    },
+    uvm,
+};
+
+use crate::event::IoctlEvent;
+
+/// An object of a client.
+pub(crate) type Object = (u32, u32);
+
+/// A range of addresses on one side, and the object behind it.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    length: u64,
+    object: Object,
+    /// Byte of the object at the range's first address.
+    offset: u64,
+}
+
+/// A channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    pub(crate) handle: u32,
+    pub(crate) class: u32,
+    /// GPU address of its ring.
+    pub(crate) ring: u64,
+    pub(crate) entries: u32,
+    userd: (Object, u64),
+    pub(crate) token: Option<u32>,
+    /// The first entry that was not seen yet.
+    pub(crate) next: u32,
+}
+
+/// Follows a client.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    branch: Branch,
+    pub(crate) nodes: HashMap<Fd, Node>,
+    /// What RM_MAP_MEMORY attached to a descriptor, until it is mapped.
+    attached: HashMap<Fd, Range>,
+    cpu: BTreeMap<u64, Range>,
+    gpu: BTreeMap<u64, Range>,
+    /// Host memory that was registered: where it lies in the client.
+    host: HashMap<Object, u64>,
+    channels: BTreeMap<Object, Channel>,
+}
+
+fn bytes(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Record {
+    let mut record = Record::zeroed(of, branch);
+    let length = bytes.len().min(record.bytes().len());
+    record.bytes_mut()[..length].copy_from_slice(&bytes[..length]);
+    record
+}
+
+fn get(record: &Record, field: &StructField) -> u64 {
+    // A field that the branch lacks reads as nothing was said.
+    record.get(field).unwrap_or(0)
+}
+
+impl Tracker {
+    pub(crate) fn new(branch: Branch) -> Self {
+        Self {
+            branch,
+            nodes: HashMap::new(),
+            attached: HashMap::new(),
+            cpu: BTreeMap::new(),
+            gpu: BTreeMap::new(),
+            host: HashMap::new(),
+            channels: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn channel_of_token(&mut self, token: u32) -> Option<&mut Channel> {
+        self.channels.values_mut().find(|channel| channel.token == Some(token))
+    }
+
+    /// Where the client sees a GPU address, and for how many bytes on.
+    pub(crate) fn client_address(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, range) = self.gpu.range(..=address).next_back()?;
+        let inside = address - start;
+        if inside >= range.length {
+            return None;
+        }
+        let left = range.length - inside;
+        if let Some(base) = self.host.get(&range.object) {
+            return Some((base + range.offset + inside, left));
+        }
+        let (client, seen) = self.see(range.object, range.offset + inside)?;
+        Some((client, left.min(seen)))
+    }
+
+    /// Where the client sees a byte of an object.
+    fn see(&self, object: Object, offset: u64) -> Option<(u64, u64)> {
+        self.cpu.iter().find_map(|(address, range)| {
+            let inside = offset.checked_sub(range.offset)?;
+            (range.object == object && inside < range.length)
+                .then_some((address + inside, range.length - inside))
+        })
+    }
+
+    /// Where the client sees the put pointer of a channel.
+    pub(crate) fn put_pointer(&self, channel: &Channel) -> Option<u64> {
+        let offset = AmpereAControlGPFifo::GPPut.offset(self.branch)?;
+        self.see(channel.userd.0, channel.userd.1 + u64::from(offset)).map(|(address, _)| address)
+    }
+
+    /// A descriptor was mapped.
+    pub(crate) fn mapped(&mut self, fd: Fd, address: u64, length: u64) {
+        if let Some(range) = self.attached.get(&fd) {
+            self.cpu.insert(address, Range { length, ..*range });
+        }
+    }
+
+    /// A mapping went.
+    pub(crate) fn unmapped(&mut self, address: u64) {
+        self.cpu.remove(&address);
+    }
+
+    /// A descriptor was closed.
+    pub(crate) fn closed(&mut self, fd: Fd) {
+        self.nodes.remove(&fd);
+        self.attached.remove(&fd);
+    }
+
+    /// Learns from a call that succeeded.
+    pub(crate) fn ioctl(&mut self, event: &IoctlEvent) {
+        if event.result.is_err() {
+            return;
+        }
+        if event.node == Node::Uvm {
+            self.uvm(event);
+            return;
+        }
+        match nr(event.request) {
+            ioctl::NV_ESC_RM_ALLOC => self.alloc(event),
+            ioctl::NV_ESC_RM_FREE => self.free(event),
+            ioctl::NV_ESC_RM_CONTROL => self.control(event),
+            ioctl::NV_ESC_RM_ALLOC_MEMORY => {
+                use nv_ioctl_nvos02_parameters_with_fd as p;
+                let argument = bytes(&p::STRUCT, self.branch, &event.after);
+                let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectNew) as u32);
+                if get(&argument, &p::status) == 0
+                    && get(&argument, &p::hClass) == u64::from(class::NV01_MEMORY_SYSTEM_OS_DESCRIPTOR)
+                {
+                    // The pointer goes in; the module may clear it on the way out.
+                    let before = bytes(&p::STRUCT, self.branch, &event.before);
+                    self.host.insert(object, get(&before, &p::pMemory));
+                }
+            }
+            ioctl::NV_ESC_RM_MAP_MEMORY => {
+                use nv_ioctl_nvos33_parameters_with_fd as p;
+                let argument = bytes(&p::STRUCT, self.branch, &event.after);
+                if get(&argument, &p::status) == 0 {
+                    let range = Range {
+                        length: get(&argument, &p::length),
+                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
+                        offset: get(&argument, &p::offset),
+                    };
+                    self.attached.insert(Fd(get(&argument, &p::fd) as i32), range);
+                }
+            }
+            ioctl::NV_ESC_RM_MAP_MEMORY_DMA => {
+                use NVOS46_PARAMETERS as p;
+                let argument = bytes(&p::STRUCT, self.branch, &event.after);
+                if get(&argument, &p::status) == 0 {
+                    let range = Range {
+                        length: get(&argument, &p::length),
+                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
+                        offset: get(&argument, &p::offset),
+                    };
+                    self.gpu.insert(get(&argument, &p::dmaOffset), range);
+                }
+            }
+            ioctl::NV_ESC_RM_UNMAP_MEMORY_DMA => {
+                use NVOS47_PARAMETERS as p;
+                let argument = bytes(&p::STRUCT, self.branch, &event.before);
+                self.gpu.remove(&get(&argument, &p::dmaOffset));
+            }
+            _ => {}
+        }
+    }
+
+    fn alloc(&mut self, event: &IoctlEvent) {
+        let long = event.after.len() >= NVOS64_PARAMETERS::STRUCT.size(self.branch);
+        let of = if long { &NVOS64_PARAMETERS::STRUCT } else { &NVOS21_PARAMETERS::STRUCT };
+        let argument = bytes(of, self.branch, &event.after);
+        let value = |name| of.field(name).map_or(0, |field| get(&argument, field) as u32);
+        if value("status") != 0 {
+            return;
+        }
+        let object = (value("hRoot"), value("hObjectNew"));
+        let number = value("hClass");
+        let is_channel = nv_abi::host::CLASSES.iter().any(|table| table.number == number)
+            || class::class(number).is_some_and(|class| class.name.ends_with("CHANNEL_GPFIFO_A"));
+        if is_channel {
+            use NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as p;
+            let params = bytes(&p::STRUCT, self.branch, &event.nested_before);
+            let userd = (object.0, get(&params, &p::hUserdMemory) as u32);
+            let channel = Channel {
+                handle: object.1,
+                class: number,
+                ring: get(&params, &p::gpFifoOffset),
+                entries: get(&params, &p::gpFifoEntries) as u32,
+                userd: (userd, get(&params, &p::userdOffset)),
+                token: None,
+                next: 0,
+            };
+            self.channels.insert(object, channel);
+        }
+    }
+
+    fn free(&mut self, event: &IoctlEvent) {
+        use NVOS00_PARAMETERS as p;
+        let argument = bytes(&p::STRUCT, self.branch, &event.after);
+        if get(&argument, &p::status) == 0 {
+            let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectOld) as u32);
+            self.channels.remove(&object);
+            self.host.remove(&object);
+            self.gpu.retain(|_, range| range.object != object);
+        }
+    }
+
+    fn control(&mut self, event: &IoctlEvent) {
+        use NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as token;
+        use NVOS54_PARAMETERS as p;
+        let argument = bytes(&p::STRUCT, self.branch, &event.after);
+        let command = get(&argument, &p::cmd) as u32;
+        if get(&argument, &p::status) != 0 || command != control::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN
+        {
+            return;
+        }
+        let object = (get(&argument, &p::hClient) as u32, get(&argument, &p::hObject) as u32);
+        let params = bytes(&token::STRUCT, self.branch, &event.nested_after);
+        if let Some(channel) = self.channels.get_mut(&object) {
+            channel.token = Some(get(&params, &token::workSubmitToken) as u32);
+        }
+    }
+
+    fn uvm(&mut self, event: &IoctlEvent) {
+        match event.request {
+            uvm::UVM_MAP_EXTERNAL_ALLOCATION => {
+                use uvm::UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as p;
+                let argument = bytes(&p::STRUCT, self.branch, &event.after);
+                if get(&argument, &p::rmStatus) == 0 {
+                    let range = Range {
+                        length: get(&argument, &p::length),
+                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
+                        offset: get(&argument, &p::offset),
+                    };
+                    self.gpu.insert(get(&argument, &p::base), range);
+                }
+            }
+            uvm::UVM_UNMAP_EXTERNAL => {
+                use uvm::UVM_UNMAP_EXTERNAL_PARAMS as p;
+                self.gpu.remove(&get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+            }
+            uvm::UVM_FREE => {
+                use uvm::UVM_FREE_PARAMS as p;
+                self.gpu.remove(&get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+            }
+            _ => {}
+        }
+    }
+}
