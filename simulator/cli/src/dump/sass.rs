@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_fixture_prints_with_labels_and_without_unknown_words() {
-        for arch in ["sm_80", "sm_89", "sm_90"] {
+        for arch in ["sm_80", "sm_86", "sm_89"] {
             for module in fixtures::MODULES {
                 let cubin = Cubin::parse(&fixtures::cubin(arch, module.name).unwrap()).unwrap();
                 let functions = listing(&cubin, None).unwrap();
