@@ -131,11 +131,26 @@ pub fn frnd(bits: u64, format: FloatFormat, rounding: Rounding, flushes: bool) -
 /// the result set (measured on H200).
 #[inline(always)]
 pub fn f2i(bits: u64, from: FloatFormat, to: IntegerType, rounding: Rounding, flushes: bool) -> u64 {
+    let wide = from == FloatFormat::F64 || to.width == Width::B64;
+    f2i_nan(bits, from, to, rounding, flushes, !wide)
+}
+
+/// [`f2i`] with the instruction's own choice for NaN: with `nan_to_zero` (`.NTZ`) it gives 0, else the
+/// pattern with only the highest bit of the result set. The compiler writes `.NTZ` exactly where neither
+/// side is 64 bits wide, which is what was measured.
+#[inline(always)]
+pub fn f2i_nan(
+    bits: u64,
+    from: FloatFormat,
+    to: IntegerType,
+    rounding: Rounding,
+    flushes: bool,
+    nan_to_zero: bool,
+) -> u64 {
     let bits = if from == FloatFormat::F32 { u64::from(float::flush_if(bits as u32, flushes)) } else { bits };
     let value = from.value(bits);
     if value.is_nan() {
-        let wide = from == FloatFormat::F64 || to.width == Width::B64;
-        return if wide { 1 << (to.width.bits() - 1) } else { 0 };
+        return if nan_to_zero { 0 } else { 1 << (to.width.bits() - 1) };
     }
     let value = integral(value, rounding);
     // `as` saturates, and every narrower range lies inside.
@@ -189,6 +204,14 @@ pub fn f2fp_pack(a: u32, b: u32, to: HalfFormat, rounding: Rounding, relu: bool)
     half::pack(narrow_f32(b, to, rounding, relu), narrow_f32(a, to, rounding, relu))
 }
 
+/// F2FP.F16.F32.MERGE_C, F2FP.BF16.F32.MERGE_C: `b` in the low half, the low half of `c` above it.
+///
+/// The compiler passes RZ for `c`; its place is taken over from the FP8 form, where it was measured.
+#[inline(always)]
+pub fn f2fp_merge(b: u32, c: u32, to: HalfFormat, rounding: Rounding, relu: bool) -> u32 {
+    half::pack(narrow_f32(b, to, rounding, relu), c as u16)
+}
+
 /// An 8-bit floating-point format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fp8 {
@@ -223,6 +246,14 @@ pub fn fp8_to_f16(a: u8, from: Fp8) -> u16 {
 pub fn f2fp_unpack_fp8(a: u32, from: Fp8, high: bool) -> u32 {
     let pair = if high { a >> 16 } else { a };
     half::pack(fp8_to_f16(pair as u8, from), fp8_to_f16((pair >> 8) as u8, from))
+}
+
+/// F2FP.RELU on a pair of halves: negative ones and -0 become +0, NaN stays.
+#[inline(always)]
+pub const fn relu_pair(pair: u32) -> u32 {
+    let low = if pair & 0x8000 != 0 { 0 } else { pair & 0xffff };
+    let high = if pair & 0x8000_0000 != 0 { 0 } else { pair & 0xffff_0000 };
+    high | low
 }
 
 /// Rounds to nearest even to FP8 with `.SATFINITE`: magnitudes too large, infinity included, become
@@ -278,8 +309,9 @@ pub enum Tf32Rounding {
     Zero,
 }
 
-/// FP32 to TF32: 10 fraction bits, the low 13 bits of the register zero. NaN gives the FP32 NaN
-/// (not measured: `ptxas` builds `cvt.rna.tf32` from integer additions).
+/// FP32 to TF32: 10 fraction bits, the low 13 bits of the register zero. On sm_90 this is
+/// F2FP.TF32.F32.PACK_B, to nearest or `.RZ`. NaN gives the FP32 NaN (not measured: `ptxas` builds
+/// `cvt.rna.tf32` from integer additions, on every generation).
 #[inline(always)]
 pub const fn f32_to_tf32(a: u32, rounding: Tf32Rounding) -> u32 {
     const DROPPED: u32 = 0x1fff;
@@ -294,4 +326,11 @@ pub const fn f32_to_tf32(a: u32, rounding: Tf32Rounding) -> u32 {
     };
     let magnitude = (a & 0x7fff_ffff) + bump;
     (a & 0x8000_0000) | (magnitude & !DROPPED)
+}
+
+/// F2FP.TF32.F32.PACK_B: [`f32_to_tf32`], with `relu` negative results and -0 become +0.
+#[inline(always)]
+pub const fn f2fp_tf32(a: u32, rounding: Tf32Rounding, relu: bool) -> u32 {
+    let result = f32_to_tf32(a, rounding);
+    if relu && result >> 31 != 0 { 0 } else { result }
 }

@@ -182,6 +182,22 @@ pub fn fmnmx(a: u32, b: u32, minimum: bool, flushes: bool, nan: bool) -> u32 {
     }
 }
 
+/// FMNMX.XORSIGN: [`fmnmx`] with a sign that is negative where the signs of `raw_a` and `raw_b` differ.
+///
+/// Those are the registers before their modifiers, since the compiler passes absolute values
+/// (`FMNMX.XORSIGN R, |R|, |R|`). A NaN stays [`NAN`] (not measured).
+#[inline(always)]
+pub fn fmnmx_xorsign(
+    (a, b): (u32, u32),
+    (raw_a, raw_b): (u32, u32),
+    minimum: bool,
+    flushes: bool,
+    nan: bool,
+) -> u32 {
+    let result = fmnmx(a, b, minimum, flushes, nan);
+    if is_nan(result) { result } else { result & !SIGN | (raw_a ^ raw_b) & SIGN }
+}
+
 /// Maps the bits so that signed integer order is numeric order with -0 below +0.
 #[inline(always)]
 const fn ordered(a: u32) -> i32 {

@@ -4,7 +4,7 @@
 //! [`NAN`] in both formats. Arithmetic, `.FTZ`, `.SAT`, `.RELU`, minimum and maximum were measured on H200.
 
 use super::soft::{self, Format};
-use super::{FloatCompare, Rounding};
+use super::{Boolean, FloatCompare, Rounding};
 
 /// The NaN that half-precision instructions produce.
 pub const NAN: u16 = 0x7fff;
@@ -192,6 +192,20 @@ pub fn hmnmx(a: u16, b: u16, minimum: bool, nan: bool, mode: HalfMode) -> u16 {
     }
 }
 
+/// HMNMX2.XORSIGN, one half: [`hmnmx`] with a sign that is negative where the signs of `raw_a` and `raw_b`
+/// differ, which are the halves before their modifiers. A NaN stays [`NAN`] (not measured).
+#[inline(always)]
+pub fn hmnmx_xorsign(
+    (a, b): (u16, u16),
+    (raw_a, raw_b): (u16, u16),
+    minimum: bool,
+    nan: bool,
+    mode: HalfMode,
+) -> u16 {
+    let result = hmnmx(a, b, minimum, nan, mode);
+    if mode.format.is_nan(result) { result } else { result & !SIGN | (raw_a ^ raw_b) & SIGN }
+}
+
 /// Maps the bits so that signed integer order is numeric order with -0 below +0.
 #[inline(always)]
 const fn ordered(a: u16) -> i16 {
@@ -284,4 +298,56 @@ pub fn hfma2(a: (u16, u16), b: (u16, u16), c: (u16, u16), mode: HalfMode) -> u32
 #[inline(always)]
 pub fn hmnmx2(a: (u16, u16), b: (u16, u16), minimum: bool, nan: bool, mode: HalfMode) -> u32 {
     pack(hmnmx(a.0, b.0, minimum, nan, mode), hmnmx(a.1, b.1, minimum, nan, mode))
+}
+
+/// HMNMX2.XORSIGN: both halves; `raw` are the operands before their modifiers.
+#[inline(always)]
+pub fn hmnmx2_xorsign(
+    [a, b]: [(u16, u16); 2],
+    [raw_a, raw_b]: [(u16, u16); 2],
+    minimum: bool,
+    nan: bool,
+    mode: HalfMode,
+) -> u32 {
+    let half = |a, b, raw_a, raw_b| hmnmx_xorsign((a, b), (raw_a, raw_b), minimum, nan, mode);
+    pack(half(a.0, b.0, raw_a.0, raw_b.0), half(a.1, b.1, raw_a.1, raw_b.1))
+}
+
+/// HSETP2: both predicates. The first compares the low halves, the second the high halves, each combined
+/// with the predicate operand. With `both` (`.H_AND`) the first says that both comparisons hold, the
+/// second that not both do.
+#[inline(always)]
+pub fn hsetp2(
+    a: (u16, u16),
+    b: (u16, u16),
+    comparison: FloatCompare,
+    mode: HalfMode,
+    both: bool,
+    boolean: Boolean,
+    predicate: bool,
+) -> (bool, bool) {
+    let (low, high) = (compare(a.0, b.0, comparison, mode), compare(a.1, b.1, comparison, mode));
+    if both {
+        boolean.both(low && high, predicate)
+    } else {
+        (boolean.apply(low, predicate), boolean.apply(high, predicate))
+    }
+}
+
+/// HSET2: both halves, each comparison combined with the predicate operand.
+#[inline(always)]
+pub fn hset2(
+    a: (u16, u16),
+    b: (u16, u16),
+    comparison: FloatCompare,
+    mode: HalfMode,
+    float: bool,
+    boolean: Boolean,
+    predicate: bool,
+) -> u32 {
+    let half = |a, b| {
+        let condition = boolean.apply(compare(a, b, comparison, mode), predicate);
+        hset(condition, float, mode.format)
+    };
+    pack(half(a.0, b.0), half(a.1, b.1))
 }

@@ -329,10 +329,34 @@ pub const fn imnmx(a: u32, b: u32, minimum: bool, sign: Sign) -> u32 {
     if less(a, b, sign) == minimum { a } else { b }
 }
 
-/// VIMNMX3: smallest or largest of three.
+/// VIMNMX3: smallest or largest of three; with `relu` not below 0.
 #[inline(always)]
-pub const fn vimnmx3(a: u32, b: u32, c: u32, minimum: bool, sign: Sign) -> u32 {
-    imnmx(imnmx(a, b, minimum, sign), c, minimum, sign)
+pub const fn vimnmx3(a: u32, b: u32, c: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
+    relu_if(imnmx(imnmx(a, b, minimum, sign), c, minimum, sign), relu)
+}
+
+/// VIMNMX3.16x2: smallest or largest of three in each half; with `relu` not below 0.
+#[inline(always)]
+pub fn vimnmx3_16x2(a: u32, b: u32, c: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
+    relu_if_16x2(vimnmx_16x2(vimnmx_16x2(a, b, minimum, sign, false), c, minimum, sign, false), relu)
+}
+
+/// `.RELU`: a negative result becomes 0.
+#[inline(always)]
+const fn relu_if(a: u32, relu: bool) -> u32 {
+    if relu && (a as i32) < 0 { 0 } else { a }
+}
+
+/// `.RELU` on both 16-bit halves.
+#[inline(always)]
+fn relu_if_16x2(a: u32, relu: bool) -> u32 {
+    if relu { halves(a, 0, Sign::Signed, |x, _| relu_if(x, true)) } else { a }
+}
+
+/// VIMNMX with `.RELU` where `relu` says so: as [`imnmx`], but not below 0.
+#[inline(always)]
+pub const fn vimnmx(a: u32, b: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
+    relu_if(imnmx(a, b, minimum, sign), relu)
 }
 
 /// Applies `f` to both 16-bit halves, sign- or zero-extended to 32 bits.
@@ -345,10 +369,10 @@ fn halves(a: u32, b: u32, sign: Sign, f: impl Fn(u32, u32) -> u32) -> u32 {
     f(extend(a), extend(b)) & 0xffff | f(extend(a >> 16), extend(b >> 16)) << 16
 }
 
-/// VIMNMX.16x2: minimum or maximum of each half.
+/// VIMNMX.16x2: minimum or maximum of each half; with `relu` not below 0.
 #[inline(always)]
-pub fn vimnmx_16x2(a: u32, b: u32, minimum: bool, sign: Sign) -> u32 {
-    halves(a, b, sign, |x, y| imnmx(x, y, minimum, sign))
+pub fn vimnmx_16x2(a: u32, b: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
+    relu_if_16x2(halves(a, b, sign, |x, y| imnmx(x, y, minimum, sign)), relu)
 }
 
 /// VIADD: `a + b`, wrapping.
@@ -366,8 +390,13 @@ pub fn viadd_16x2(a: u32, b: u32) -> u32 {
 /// VIADDMNMX: minimum or maximum of the wrapped `a + b` and `c`; with `relu` not below 0.
 #[inline(always)]
 pub const fn viaddmnmx(a: u32, b: u32, c: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
-    let result = imnmx(a.wrapping_add(b), c, minimum, sign);
-    if relu && (result as i32) < 0 { 0 } else { result }
+    relu_if(imnmx(a.wrapping_add(b), c, minimum, sign), relu)
+}
+
+/// VIADDMNMX.16x2: the same in each half.
+#[inline(always)]
+pub fn viaddmnmx_16x2(a: u32, b: u32, c: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {
+    vimnmx_16x2(viadd_16x2(a, b), c, minimum, sign, relu)
 }
 
 /// ISETP without `.EX`: the comparison alone. [`Boolean::both`] makes the two predicates of it.
@@ -470,4 +499,23 @@ pub fn i2i_sat(a: u32, from: IntegerType, to: IntegerType) -> u32 {
 #[inline(always)]
 pub const fn i2i(a: u32, from: IntegerType, to: IntegerType) -> u32 {
     to.value(from.value(a as u64) as u64) as u32
+}
+
+/// I2IP.SAT: clamps two 32-bit numbers to `bits` (16, 8, 4 or 2) of the given signedness and packs them: `a` above
+/// `b`, and the low bits of `c` above both as far as they fit. Of 16 bits nothing of `c` is left.
+#[inline(always)]
+pub fn i2ip(a: u32, b: u32, c: u32, bits: u32, sign: Sign) -> u32 {
+    let (smallest, largest) = match sign {
+        Sign::Signed => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+        Sign::Unsigned => (0, (1i64 << bits) - 1),
+    };
+    let clamp = |x: u32| i64::from(x as i32).clamp(smallest, largest) as u32 & ((1 << bits) - 1);
+    let above = (u64::from(c) << (2 * bits)) as u32;
+    above | clamp(a) << bits | clamp(b)
+}
+
+/// PLOP3.LUT of register signs (`R.SIGN`): [`plop3`] on the sign bits.
+#[inline(always)]
+pub const fn plop3_sign(a: u32, b: u32, c: u32, table: u8) -> bool {
+    plop3((a as i32) < 0, (b as i32) < 0, (c as i32) < 0, table)
 }

@@ -8,6 +8,7 @@
 //! Nothing here allocates, panics or is unsafe: every bit pattern is a legal operand. Where a rule
 //! was not measured on a card, the function says so.
 
+pub mod atomic;
 pub mod convert;
 pub mod double;
 pub mod float;
@@ -16,6 +17,7 @@ pub mod integer;
 pub mod mma;
 pub mod mufu;
 pub mod soft;
+pub mod warp;
 
 /// Rounding mode of a floating-point operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

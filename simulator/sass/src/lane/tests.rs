@@ -242,7 +242,7 @@ proptest! {
         let (x, y, z) = (number(a, s), number(b, s), number(c, s));
         prop_assert_eq!(number(integer::imnmx(a, b, true, s), s), x.min(y));
         prop_assert_eq!(number(integer::imnmx(a, b, false, s), s), x.max(y));
-        prop_assert_eq!(number(integer::vimnmx3(a, b, c, false, s), s), x.max(y).max(z));
+        prop_assert_eq!(number(integer::vimnmx3(a, b, c, false, s, false), s), x.max(y).max(z));
         prop_assert_eq!(integer::vabsdiff(a, b, c, s), ((x - y).unsigned_abs() as u32).wrapping_add(c));
         let (xs, ys) = (a.to_le_bytes(), b.to_le_bytes());
         let sum: u32 = xs.iter().zip(ys).map(|(x, y)| u32::from(x.abs_diff(y))).sum();
@@ -252,6 +252,132 @@ proptest! {
             integer::idp_4a(a, b, c, Sign::Signed, Sign::Unsigned),
             (dot as u32).wrapping_add(c)
         );
+    }
+
+    #[test]
+    fn packed_minimum_maximum_and_clamps(
+        a in word(), b in word(), c in word(), s in sign(), minimum in any::<bool>(), relu in any::<bool>(),
+    ) {
+        let wide = |x: u32, i: u32| match s {
+            Sign::Signed => i64::from((x >> (16 * i)) as i16),
+            Sign::Unsigned => i64::from((x >> (16 * i)) as u16),
+        };
+        let pick = |x: i64, y: i64| if minimum { x.min(y) } else { x.max(y) };
+        // `.RELU` looks at the sign bit, whatever the type: the compiler writes it with signed ones.
+        let clamp = |x: i64, bits: u32| if relu && x >> (bits - 1) & 1 != 0 { 0 } else { x };
+        let two = integer::vimnmx_16x2(a, b, minimum, s, relu);
+        let three = integer::vimnmx3_16x2(a, b, c, minimum, s, relu);
+        let add = integer::viaddmnmx_16x2(a, b, c, minimum, s, relu);
+        for i in 0..2 {
+            let (x, y, z) = (wide(a, i), wide(b, i), wide(c, i));
+            prop_assert_eq!(wide(two, i), clamp(pick(x, y), 16));
+            prop_assert_eq!(wide(three, i), clamp(pick(pick(x, y), z), 16));
+            let sum = match s {
+                Sign::Signed => i64::from((x + y) as i16),
+                Sign::Unsigned => i64::from((x + y) as u16),
+            };
+            prop_assert_eq!(wide(add, i), clamp(pick(sum, z), 16));
+        }
+        let number = |x: u32| number(x, s) as i64;
+        prop_assert_eq!(number(integer::vimnmx(a, b, minimum, s, relu)), clamp(pick(number(a), number(b)), 32));
+        let added = number(a.wrapping_add(b));
+        prop_assert_eq!(
+            number(integer::viaddmnmx(a, b, c, minimum, s, relu)), clamp(pick(added, number(c)), 32)
+        );
+    }
+
+    #[test]
+    fn packed_integers_are_clamped_and_ordered(a in word(), b in word(), c in word(), log in 1u32..5, s in sign()) {
+        let bits = 1 << log;
+        let packed = integer::i2ip(a, b, c, bits, s);
+        let field = |i: u32| i128::from(packed >> (bits * i)) & ((1 << bits) - 1);
+        let expected = |x: u32| {
+            let x = i128::from(x as i32);
+            let (low, high) = match s {
+                Sign::Signed => (-(1i128 << bits >> 1), (1i128 << bits >> 1) - 1),
+                Sign::Unsigned => (0, (1i128 << bits) - 1),
+            };
+            x.clamp(low, high) & ((1 << bits) - 1)
+        };
+        prop_assert_eq!(field(0), expected(b));
+        prop_assert_eq!(field(1), expected(a));
+        if bits < 16 {
+            prop_assert_eq!(packed >> (2 * bits), c & (u32::MAX >> (2 * bits)));
+        }
+    }
+
+    #[test]
+    fn dot_products_agree_with_wide_arithmetic(a in word(), b in word(), c in word(), s in sign(), t in sign()) {
+        let part = |x: u32, bits: u32, i: u32, s: Sign| {
+            let field = i64::from(x >> (bits * i)) & ((1 << bits) - 1);
+            if s == Sign::Signed && field >> (bits - 1) & 1 != 0 { field - (1 << bits) } else { field }
+        };
+        let four: i64 = (0..4).map(|i| part(a, 8, i, s) * part(b, 8, i, t)).sum();
+        prop_assert_eq!(integer::idp_4a(a, b, c, s, t), (i64::from(c) + four) as u32);
+        for high in [false, true] {
+            let two: i64 = (0..2).map(|i| part(a, 16, i, s) * part(b, 8, i + 2 * i64::from(high) as u32, t)).sum();
+            prop_assert_eq!(integer::idp_2a(a, b, c, high, s, t), (i64::from(c) + two) as u32);
+        }
+        let sad: i64 = (0..4).map(|i| (part(a, 8, i, s) - part(b, 8, i, s)).abs()).sum();
+        prop_assert_eq!(integer::vabsdiff4(a, b, c, s, true), (i64::from(c) + sad) as u32);
+        for i in 0..4 {
+            let each = integer::vabsdiff4(a, b, c, s, false) >> (8 * i) & 0xff;
+            prop_assert_eq!(i64::from(each), (part(a, 8, i, s) - part(b, 8, i, s)).abs());
+        }
+        prop_assert_eq!(integer::plop3_sign(a, b, c, 0x96), ((a ^ b ^ c) as i32) < 0);
+    }
+
+    #[test]
+    fn signs_are_combined_by_xorsign(a in word(), b in word(), minimum in any::<bool>()) {
+        let magnitudes = (a & 0x7fff_ffff, b & 0x7fff_ffff);
+        let result = float::fmnmx_xorsign(magnitudes, (a, b), minimum, false, false);
+        let (x, y) = (f32::from_bits(magnitudes.0), f32::from_bits(magnitudes.1));
+        let plain = if minimum { x.min(y) } else { x.max(y) };
+        if plain.is_nan() {
+            prop_assert_eq!(result, float::NAN);
+        } else {
+            prop_assert_eq!(result, plain.to_bits() | (a ^ b) & 0x8000_0000);
+        }
+        // The same on halves that are exact in FP32.
+        for (x, y) in [(a as u16, b as u16), ((a >> 16) as u16, (b >> 16) as u16)] {
+            let mode = HalfMode::plain(HalfFormat::Bf16);
+            let half = half::hmnmx_xorsign((x & 0x7fff, y & 0x7fff), (x, y), minimum, false, mode);
+            let widened = [x, y].map(|x| u32::from(x) << 16);
+            let word = float::fmnmx_xorsign(
+                (widened[0] & 0x7fff_ffff, widened[1] & 0x7fff_ffff), (widened[0], widened[1]), minimum, false, false,
+            );
+            let nan = mode.format.is_nan(half);
+            let same = u32::from(half) << 16 == word;
+            prop_assert!(same || nan && float::is_nan(word));
+        }
+    }
+
+    #[test]
+    fn packed_comparisons_are_those_of_the_halves(a in word(), b in word(), code in 0u32..16, p in any::<bool>(), boolean in 0usize..3) {
+        let boolean = [Boolean::And, Boolean::Or, Boolean::Xor][boolean];
+        let comparison = FloatCompare::from_code(code);
+        for format in [HalfFormat::F16, HalfFormat::Bf16] {
+            let mode = HalfMode::plain(format);
+            let split = |x: u32| (x as u16, (x >> 16) as u16);
+            let value = |x: u16| f64::from(f32::from_bits(format.widen(x)));
+            let holds = |i: usize| {
+                let part = |x: u32| value((x >> (16 * i)) as u16);
+                comparison.holds(part(a), part(b))
+            };
+            let join = |x: bool| match boolean {
+                Boolean::And => x & p,
+                Boolean::Or => x | p,
+                Boolean::Xor => x ^ p,
+            };
+            let of = |both| half::hsetp2(split(a), split(b), comparison, mode, both, boolean, p);
+            prop_assert_eq!(of(false), (join(holds(0)), join(holds(1))));
+            prop_assert_eq!(of(true), (join(holds(0) & holds(1)), join(!(holds(0) & holds(1)))));
+            let ones = half::hset2(split(a), split(b), comparison, mode, false, boolean, p);
+            prop_assert_eq!(ones, u32::from(join(holds(0))) * 0xffff | u32::from(join(holds(1))) * 0xffff_0000);
+            let one = u32::from(format.one());
+            let numbers = half::hset2(split(a), split(b), comparison, mode, true, boolean, p);
+            prop_assert_eq!(numbers, u32::from(join(holds(0))) * one | u32::from(join(holds(1))) * one << 16);
+        }
     }
 
     #[test]
@@ -541,6 +667,35 @@ proptest! {
         let u16 = IntegerType { width: Width::B16, sign: Sign::Unsigned };
         prop_assert_eq!(integer::i2i_sat(a, IntegerType::S32, s8) as i32, (a as i32).clamp(-128, 127));
         prop_assert_eq!(integer::i2i_sat(a, IntegerType::S32, u16) as i32, (a as i32).clamp(0, 65535));
+    }
+
+    #[test]
+    fn relu_keeps_numbers_and_nans_that_are_not_negative(a in word(), b in word()) {
+        for to in [HalfFormat::F16, HalfFormat::Bf16] {
+            let plain = convert::f2fp_pack(a, b, to, Rounding::Nearest, false);
+            let relu = convert::f2fp_pack(a, b, to, Rounding::Nearest, true);
+            prop_assert_eq!(relu, convert::relu_pair(plain));
+            prop_assert_eq!(convert::f2fp_merge(b, a, to, Rounding::Nearest, true), a << 16 | relu & 0xffff);
+            for i in 0..2 {
+                let (x, y) = ((plain >> (16 * i)) as u16, (relu >> (16 * i)) as u16);
+                prop_assert_eq!(y, if x & 0x8000 != 0 { 0 } else { x });
+            }
+        }
+        let value = f32::from_bits(a);
+        let tf32 = convert::f2fp_tf32(a, Tf32Rounding::Nearest, true);
+        prop_assert!(tf32 >> 31 == 0);
+        prop_assert!(value < 0.0 && tf32 == 0 || value.is_nan() || f32::from_bits(tf32) == f32::from_bits(convert::f32_to_tf32(a, Tf32Rounding::Nearest)).max(0.0));
+    }
+
+    #[test]
+    fn nan_becomes_zero_with_ntz_only(payload in 1u64..1 << 10, r in rounding()) {
+        let nan = 0x7c00 | payload;
+        for width in [Width::B8, Width::B16, Width::B32, Width::B64] {
+            let to = IntegerType { width, sign: Sign::Signed };
+            prop_assert_eq!(convert::f2i_nan(nan, FloatFormat::F16, to, r, false, true), 0);
+            let top = 1u64 << (width.bits() - 1);
+            prop_assert_eq!(convert::f2i_nan(nan, FloatFormat::F16, to, r, false, false), top);
+        }
     }
 
     #[test]
