@@ -2,3 +2,5 @@
 //!
 //! The tests are one binary, `e2e`.
 #![forbid(unsafe_code)]
+
+pub mod probe;
