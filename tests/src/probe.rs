@@ -91,7 +91,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -101,7 +101,7 @@ impl Random {
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
+        self.bits() % bound.max(1)
     }
 }
 
@@ -160,7 +160,7 @@ const EDGES: [u32; 48] = [
 /// Input words of one lane.
 pub fn inputs(random: &mut Random) -> [u32; INPUTS] {
     std::array::from_fn(|_| {
-        let bits = random.next();
+        let bits = random.bits();
         match bits >> 60 {
             0..=3 => EDGES[(bits >> 8) as usize % EDGES.len()],
             4 => bits as u32 & 0xff,
@@ -419,7 +419,7 @@ pub fn dress(instruction: &Instruction, random: Option<&mut Random>) -> Result<I
                     sources - 1
                 };
                 let negated = match random.as_deref_mut() {
-                    Some(random) if !destination => random.next() >> 5 & 1 != 0,
+                    Some(random) if !destination => random.bits() >> 5 & 1 != 0,
                     _ => negated,
                 };
                 // PT where the text hides it: the instruction has no such operand in this form.
@@ -437,7 +437,7 @@ pub fn dress(instruction: &Instruction, random: Option<&mut Random>) -> Result<I
             (Operand::Immediate { bits, kind }, SlotKind::Immediate { bits: place, .. }) => {
                 let bits = match random.as_deref_mut() {
                     Some(random) if place.width() == 32 => u64::from(inputs(random)[0]),
-                    Some(random) if instruction.op == Op::Lop3 => random.next() & 0xff,
+                    Some(random) if instruction.op == Op::Lop3 => random.bits() & 0xff,
                     _ => bits,
                 };
                 Operand::Immediate { bits, kind }
@@ -464,7 +464,7 @@ pub fn dress(instruction: &Instruction, random: Option<&mut Random>) -> Result<I
 /// The marks of an operand, thrown anew where its slot has them.
 fn toggle(random: Option<&mut Random>, marks: sass::Marks, bits: sass::MarkBits) -> sass::Marks {
     let Some(random) = random else { return marks };
-    let coin = random.next();
+    let coin = random.bits();
     let take = |old, bit: u8, shift: u32| if bit == NO_BIT { old } else { coin >> shift & 1 != 0 };
     sass::Marks {
         negate: take(marks.negate, bits.negate, 3),
