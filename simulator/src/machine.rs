@@ -10,7 +10,9 @@ use std::{
 
 use nv_abi::{Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node};
 
-pub use crate::rm::Unsupported;
+pub use nv_abi::rm::class::Privilege;
+
+pub use crate::rm::{Readiness, Unsupported};
 use crate::{
     fault::FaultReport,
     host::{Counters, Host},
@@ -31,25 +33,45 @@ pub enum BuildError {
     /// More GPUs than the class of ids holds.
     #[error("{0} GPUs; a machine holds up to 32")]
     TooMany(usize),
+    /// Two GPUs at one place.
+    #[error("two GPUs on PCI bus {:#x} slot {:#x}", .0.bus, .0.slot)]
+    Occupied(PciPlace),
     /// The host system gave no memory.
     #[error(transparent)]
     Memory(#[from] BackingError),
+}
+
+/// Where a GPU sits; the PCI domain and function are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PciPlace {
+    /// Bus number.
+    pub bus: u8,
+    /// Slot (device) number, below 32.
+    pub slot: u8,
 }
 
 /// Describes a [`Machine`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    profiles: Vec<Profile>,
+    profiles: Vec<(Profile, PciPlace)>,
     driver: String,
     vram: Option<u64>,
+    user: Privilege,
     uvm_needs_mm: bool,
 }
 
 impl Builder {
     /// Adds a GPU. The first is `/dev/nvidia0`.
-    pub fn gpu(mut self, profile: Profile) -> Self {
-        self.profiles.push(profile);
+    pub fn gpu(self, profile: Profile) -> Self {
+        let bus = self.profiles.len() as u8 + 1;
+        self.gpu_at(profile, PciPlace { bus, slot: 0 })
+    }
+
+    /// Adds a GPU at a place on the PCI bus, which its id and its addresses follow from. Two GPUs at one place are
+    /// refused by [`Builder::build`].
+    pub fn gpu_at(mut self, profile: Profile, place: PciPlace) -> Self {
+        self.profiles.push((profile, place));
         self
     }
 
@@ -59,9 +81,15 @@ impl Builder {
         self
     }
 
-    /// Bytes of video memory of every GPU, instead of the profile's.
+    /// Bytes of video memory of every GPU, all of it for clients, instead of the profile's.
     pub fn vram(mut self, bytes: u64) -> Self {
         self.vram = Some(bytes);
+        self
+    }
+
+    /// Who the clients are: classes that only root or the kernel may allocate are refused to others. Root if not called.
+    pub fn user(mut self, user: Privilege) -> Self {
+        self.user = user;
         self
     }
 
@@ -80,16 +108,20 @@ impl Builder {
             return Err(BuildError::TooMany(self.profiles.len()));
         }
         let mut gpus = Vec::new();
-        for (index, mut profile) in (0_u8..).zip(self.profiles) {
+        for (index, (mut profile, place)) in (0_u8..).zip(self.profiles) {
+            if gpus.iter().any(|gpu: &Gpu| gpu.place == place) {
+                return Err(BuildError::Occupied(place));
+            }
             if let Some(bytes) = self.vram {
                 profile.vram_bytes = bytes;
+                profile.reserved_vram_bytes = 0;
             }
             let profile = Arc::new(profile);
             let host = Host::new(Arc::clone(&profile));
-            gpus.push(Gpu::new(index, profile, host)?);
+            gpus.push(Gpu::new(index, place, profile, host)?);
         }
         let hosts = gpus.iter().map(|gpu| Arc::clone(&gpu.host)).collect();
-        let kernel = Kernel::new(branch, self.driver, self.uvm_needs_mm, gpus);
+        let kernel = Kernel::new(branch, self.driver, self.user, self.uvm_needs_mm, gpus);
         Ok(Arc::new(Machine { kernel: Mutex::new(kernel), mappings: Mutex::default(), hosts }))
     }
 }
@@ -115,7 +147,13 @@ pub struct Machine {
 impl Machine {
     /// A machine to be described further: no GPU yet.
     pub fn builder() -> Builder {
-        Builder { profiles: Vec::new(), driver: "570.124.06".to_owned(), vram: None, uvm_needs_mm: true }
+        Builder {
+            profiles: Vec::new(),
+            driver: "570.124.06".to_owned(),
+            vram: None,
+            user: Privilege::Root,
+            uvm_needs_mm: true,
+        }
     }
 
     fn kernel(&self) -> MutexGuard<'_, Kernel> {
@@ -152,6 +190,22 @@ impl Machine {
     /// What was asked for and is not simulated.
     pub fn unsupported(&self) -> Vec<Unsupported> {
         self.kernel().unsupported()
+    }
+
+    /// Whether an event waits on a descriptor, as `poll(2)` would tell; waits for one up to `limit`. An event without
+    /// data is taken by this call, one with data by RM_GET_EVENT_DATA.
+    pub fn poll(&self, fd: Fd, limit: Duration) -> Result<Readiness, Errno> {
+        let (events, file) = {
+            let kernel = self.kernel();
+            (Arc::clone(&kernel.events), kernel.file(fd)?.serial)
+        };
+        Ok(events.poll(file, limit))
+    }
+
+    /// How many things clients have left with the kernel module: clients, objects, mappings, events. 0 when all is
+    /// freed.
+    pub fn object_count(&self) -> usize {
+        self.kernel().object_count()
     }
 
     /// Waits until no GPU has anything that it could do; false if `limit` passes first.

@@ -64,7 +64,7 @@ escapes! {
     NV_ESC_RM_SHARE = 0x35 (NVOS57_PARAMETERS);
     NV_ESC_RM_I2C_ACCESS = 0x39;
     NV_ESC_RM_IDLE_CHANNELS = 0x41 (NVOS30_PARAMETERS);
-    NV_ESC_RM_VID_HEAP_CONTROL = 0x4a;
+    NV_ESC_RM_VID_HEAP_CONTROL = 0x4a (NVOS32_PARAMETERS);
     NV_ESC_RM_ACCESS_REGISTRY = 0x4d;
     NV_ESC_RM_MAP_MEMORY = 0x4e (nv_ioctl_nvos33_parameters_with_fd);
     NV_ESC_RM_UNMAP_MEMORY = 0x4f (NVOS34_PARAMETERS);
@@ -86,7 +86,7 @@ escapes! {
     NV_ESC_ATTACH_GPUS_TO_FD = 212;
     NV_ESC_QUERY_DEVICE_INTR = 213 (nv_ioctl_query_device_intr);
     NV_ESC_SYS_PARAMS = 214 (nv_ioctl_sys_params_t);
-    NV_ESC_NUMA_INFO = 215;
+    NV_ESC_NUMA_INFO = 215 (nv_ioctl_numa_info_t);
     NV_ESC_SET_NUMA_STATUS = 216;
     NV_ESC_EXPORT_TO_DMABUF_FD = 217 (nv_ioctl_export_to_dma_buf_fd_t);
     NV_ESC_WAIT_OPEN_COMPLETE = 218 (nv_ioctl_wait_open_complete_t);

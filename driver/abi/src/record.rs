@@ -43,7 +43,7 @@ pub struct StructField {
     pub kind: Kind,
     /// Elements in the oldest branch; 1 for a plain field.
     pub count: u32,
-    /// Bytes from one element to the next.
+    /// Bytes from one element to the next in the oldest branch.
     pub stride: u32,
     /// Where the field lies from each branch on, oldest first.
     pub placements: &'static [Placement],
@@ -58,6 +58,8 @@ pub struct Placement {
     pub offset: Option<u32>,
     /// Elements, where the branch has another number than the row says; else 0.
     pub count: u32,
+    /// Bytes from one element to the next, where the elements have grown; else 0.
+    pub stride: u32,
 }
 
 impl StructField {
@@ -89,6 +91,14 @@ impl StructField {
         }
     }
 
+    /// Bytes from one element to the next at `branch`.
+    pub const fn stride(&self, branch: Branch) -> u32 {
+        match self.placement(branch) {
+            Some(placement) if placement.stride != 0 => placement.stride,
+            _ => self.stride,
+        }
+    }
+
     /// The row as a bit field of the struct at `branch`.
     pub fn at(&self, branch: Branch) -> Result<Field, FieldError> {
         let offset = self.offset(branch).ok_or(FieldError::Absent { field: self.name, branch })?;
@@ -98,7 +108,7 @@ impl StructField {
             hi: offset * 8 + width - 1,
             lo: offset * 8,
             count: self.count(branch),
-            stride: self.stride * 8,
+            stride: self.stride(branch) * 8,
             shift: 0,
             enumerants: &[],
         })
@@ -157,7 +167,7 @@ impl Struct {
             while i < self.fields.len() {
                 let field = &self.fields[i];
                 if let Some(offset) = field.offset(branch) {
-                    let end = offset + field.kind.bytes() + (field.count(branch) - 1) * field.stride;
+                    let end = offset + field.kind.bytes() + (field.count(branch) - 1) * field.stride(branch);
                     if end as usize > self.size(branch) {
                         return false;
                     }
@@ -251,7 +261,7 @@ pub struct RecordError {
 /// Declares structs: a module per struct with one [`StructField`] constant per row and `STRUCT`.
 ///
 /// A size or an offset is followed by its changes, as `R580 => 64`; `none` means that the branch lacks the field, and
-/// `R550 => 0x18 x 256` gives an array another number of elements.
+/// `R550 => 0x18 x 256` gives an array another number of elements, and `R580 => 0x2 x 512 + 18` larger ones.
 ///
 /// ```
 /// nv_abi::record! {
@@ -276,7 +286,7 @@ macro_rules! record {
         $vis:vis mod $name:ident : $size:literal $(, $since:ident => $newer:literal)* {
             $(
                 $field:ident : $kind:ident $([$count:literal $(+ $stride:literal)?])?
-                @ $offset:tt $(, $moved:ident => $to:tt $(x $number:literal)?)* ;
+                @ $offset:tt $(, $moved:ident => $to:tt $(x $number:literal $(+ $step:literal)?)?)* ;
             )*
         }
     )*) => {$(
@@ -284,7 +294,7 @@ macro_rules! record {
         #[allow(non_snake_case, non_upper_case_globals, missing_docs)]
         $vis mod $name {
             $crate::record!(@fields $(
-                { $field $kind [$($count $(+ $stride)?)?] $offset $(, $moved => $to $(x $number)?)* }
+                { $field $kind [$($count $(+ $stride)?)?] $offset $(, $moved => $to $(x $number $(+ $step)?)?)* }
             )*);
             /// The struct: every row, and its size.
             pub const STRUCT: $crate::record::Struct = $crate::record::Struct {
@@ -297,7 +307,7 @@ macro_rules! record {
             const _: () = assert!(STRUCT.is_sound(), stringify!($name));
         }
     )*};
-    (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt $(x $number:literal)?)* })*) => {
+    (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt $(x $number:literal $(+ $step:literal)?)?)* })*) => {
         $(
             pub const $field: $crate::record::StructField = $crate::record::StructField {
                 name: $crate::layout::plain(stringify!($field)),
@@ -309,11 +319,13 @@ macro_rules! record {
                         since: $crate::Branch::R535,
                         offset: $crate::record!(@offset $offset),
                         count: 0,
+                        stride: 0,
                     }
                     $(, $crate::record::Placement {
                         since: $crate::Branch::$moved,
                         offset: $crate::record!(@offset $to),
                         count: 0 $(+ $number)?,
+                        stride: 0 $($(+ $step)?)?,
                     })*
                 ],
             };

@@ -1,37 +1,32 @@
 //! RM_ALLOC: objects of every class but channels.
 
 use std::{
-    collections::btree_map::Entry,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::{BTreeSet, btree_map::Entry},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use nv_abi::{
     Bits, Errno, Fd, Node, Record, StructField,
     rm::{
         NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS as Group, NV_CTXSHARE_ALLOCATION_PARAMETERS as ContextShare,
-        NV_MEMORY_ALLOCATION_PARAMS as MemoryParams, NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS as VirtualParams,
+        NV_HOPPER_USERMODE_A_PARAMS as UsermodeParams, NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS as VirtualParams,
         NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
         NV83DE_ALLOC_PARAMETERS as DebuggerParams, NV2080_ALLOC_PARAMETERS as SubdeviceParams,
-        NVOS02_PARAMETERS, NVOS21_PARAMETERS, NVOS55_PARAMETERS as Dup, NVOS64_PARAMETERS, Status,
-        class::{Class, Parameters, Parent, Privilege, class},
-        flags::{NV_VASPACE_ALLOCATION_FLAGS, NVOS02_FLAGS, NVOS32_ATTR, NVOS32_ATTR2},
-        nv_ioctl_nvos02_parameters_with_fd as AllocMemory,
+        NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
+        class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, class},
+        flags::{NV_CTXSHARE_ALLOCATION_FLAGS, NV_VASPACE_ALLOCATION_FLAGS},
     },
 };
 
-use super::{Client, Kernel, Kind, Memory, MemoryHome, Object, Refusal, VaSpace};
-use crate::{
-    client_memory,
-    memory::{AddressSpace, AliasError, Backing, PAGE},
-};
+use super::{Client, Kernel, Kind, Object, Refusal, VaSpace};
+use crate::{client_memory, memory::AddressSpace};
 
 /// What a constructor gets.
 pub(super) struct Allocation {
     pub(super) client: u32,
     pub(super) parent: u32,
+    /// The handle that the object gets.
+    pub(super) new: u32,
     pub(super) class: &'static Class,
     /// The parameters, which the constructor may update. `None` where the client gave none.
     pub(super) params: Option<Record>,
@@ -64,10 +59,19 @@ type Constructor = fn(&mut Kernel, &mut Allocation) -> Result<Kind, Refusal>;
 const CONSTRUCTORS: &[(&str, Constructor)] = &[
     ("Device", Kernel::new_device),
     ("Subdevice", Kernel::new_subdevice),
+    ("BinaryApi", Kernel::new_stateless),
+    ("BinaryApiPrivileged", Kernel::new_stateless),
+    ("GenericEngineApi", Kernel::new_stateless),
+    ("ConfidentialComputeApi", Kernel::new_stateless),
+    ("TimerApi", Kernel::new_stateless),
+    ("GpuUserSharedData", Kernel::new_shared_data),
+    ("ThirdPartyP2P", Kernel::new_third_party_p2p),
+    ("Event", Kernel::new_event),
     ("UserModeApi", Kernel::new_usermode),
     ("VideoMemory", Kernel::new_video_memory),
     ("SystemMemory", Kernel::new_system_memory),
     ("VirtualMemoryRange", Kernel::new_virtual_memory),
+    ("VirtualMemory", Kernel::new_virtual_allocation),
     ("VaSpaceApi", Kernel::new_va_space),
     ("KernelChannelGroupApi", Kernel::new_channel_group),
     ("KernelCtxShareApi", Kernel::new_context_share),
@@ -91,6 +95,8 @@ fn parent_kind(object: Option<&Object>) -> Parent {
     }
 }
 
+/// Subcontexts of a channel group.
+const SUBCONTEXTS: u32 = 64;
 /// The highest depth of the object tree (RS_MAX_RESOURCE_DEPTH).
 const MAX_DEPTH: usize = 6;
 
@@ -132,10 +138,11 @@ impl Kernel {
         if class.internal == "RmClientResource" {
             let handle = self.new_client(fd)?;
             p.set(&P::hObjectNew, handle.into())?;
-            return Ok(());
+            // Whatever root class was asked for, this one is made.
+            return Ok(p.set(&P::hClass, NV01_ROOT_CLIENT.into())?);
         }
         self.client(fd, root, Status::INVALID_OBJECT_HANDLE)?;
-        if class.privilege == Privilege::Kernel {
+        if class.privilege > self.user {
             return Err(Status::INSUFFICIENT_PERMISSIONS.into());
         }
         let handle = self.place(root, parent, wanted, class)?;
@@ -154,7 +161,8 @@ impl Kernel {
                 Ok::<_, Errno>(record)
             })
             .transpose()?;
-        let allocation = Allocation { client: root, parent, class, params, depends: Vec::new() };
+        let allocation =
+            Allocation { client: root, parent, new: handle, class, params, depends: Vec::new() };
         if let Some(params) = self.construct(allocation, handle)? {
             client_memory::write(pointer, params.bytes())?;
         }
@@ -175,14 +183,25 @@ impl Kernel {
     }
 
     /// Checks where a new object goes and gives its handle: `wanted`, or the next free one if that is 0.
-    fn place(
+    pub(super) fn place(
         &mut self,
         client: u32,
         parent: u32,
         wanted: u32,
         class: &'static Class,
     ) -> Result<u32, Refusal> {
-        let state = self.clients.get_mut(&client).ok_or(Status::INVALID_OBJECT_HANDLE)?;
+        self.check_parent(client, parent, class)?;
+        self.free_handle(client, wanted)
+    }
+
+    /// Checks whether a class may be under a parent: known, no second of a single one, allowed, not too deep.
+    pub(super) fn check_parent(
+        &self,
+        client: u32,
+        parent: u32,
+        class: &'static Class,
+    ) -> Result<(), Refusal> {
+        let state = self.clients.get(&client).ok_or(Status::INVALID_OBJECT_HANDLE)?;
         let above = match parent {
             _ if parent == client => None,
             _ => Some(state.objects.get(&parent).ok_or(Status::OBJECT_NOT_FOUND)?),
@@ -204,9 +223,15 @@ impl Kernel {
         if depth > MAX_DEPTH {
             return Err(Status::ILLEGAL_ACTION.into());
         }
+        Ok(())
+    }
+
+    /// `wanted` if it is free, or the next free handle if that is 0.
+    pub(super) fn free_handle(&mut self, client: u32, wanted: u32) -> Result<u32, Refusal> {
         if wanted == client {
             return Err(Status::INVALID_OBJECT_PARENT.into());
         }
+        let state = self.clients.get_mut(&client).ok_or(Status::INVALID_OBJECT_HANDLE)?;
         if wanted == 0 {
             return Ok(state.pick_handle().ok_or(Status::INSUFFICIENT_RESOURCES)?);
         }
@@ -214,6 +239,13 @@ impl Kernel {
             return Err(Status::INSERT_DUPLICATE_NAME.into());
         }
         Ok(wanted)
+    }
+
+    /// Puts an object into a client's name space.
+    pub(super) fn insert(&mut self, client: u32, handle: u32, object: Object) -> Result<(), Refusal> {
+        let state = self.clients.get_mut(&client).ok_or(Status::INVALID_OBJECT_HANDLE)?;
+        state.objects.insert(handle, object);
+        Ok(())
     }
 
     /// Builds the object, gives it the handle and returns the updated parameters.
@@ -224,9 +256,9 @@ impl Kernel {
             return Err(self.not_supported(format!("class {} ({:#06x})", class.name, class.number)));
         };
         let kind = constructor(self, &mut allocation)?;
-        let object = Object { parent: allocation.parent, class, kind, depends: allocation.depends };
-        let client = self.clients.get_mut(&allocation.client).ok_or(Status::INVALID_OBJECT_HANDLE)?;
-        client.objects.insert(handle, object);
+        let mut object = Object::new(allocation.parent, class, kind);
+        object.depends = allocation.depends;
+        self.insert(allocation.client, handle, object)?;
         Ok(allocation.params)
     }
 
@@ -235,14 +267,18 @@ impl Kernel {
         match &self.object(client, handle)?.kind {
             Kind::Device { gpu, .. }
             | Kind::Subdevice { gpu }
-            | Kind::Usermode { gpu }
+            | Kind::Usermode { gpu, .. }
             | Kind::ChannelGroup { gpu, .. }
+            | Kind::ThirdPartyP2p { gpu, .. }
+            | Kind::Stateless { gpu: Some(gpu) }
             | Kind::Debugger { gpu, .. } => Ok(*gpu),
             Kind::Channel(channel) => Ok(channel.gpu),
-            Kind::VaSpace(space) | Kind::VirtualMemory { space, .. } | Kind::ContextShare { space } => {
+            Kind::VaSpace(space) | Kind::VirtualMemory { space, .. } | Kind::ContextShare { space, .. } => {
                 Ok(space.gpu)
             }
-            Kind::Memory(_) | Kind::Engine => Err(Status::INVALID_DEVICE),
+            Kind::Memory(_) | Kind::Engine | Kind::Event | Kind::Stateless { gpu: None } => {
+                Err(Status::INVALID_DEVICE)
+            }
         }
     }
 
@@ -280,80 +316,24 @@ impl Kernel {
         if !self.gpus[gpu].profile.usermode_classes.contains(&a.class.number) {
             return Err(Status::INVALID_CLASS.into());
         }
-        Ok(Kind::Usermode { gpu })
+        let in_bar1 = a.params.is_some() && a.get(&UsermodeParams::bBar1Mapping)? != 0;
+        Ok(Kind::Usermode { gpu, in_bar1 })
     }
 
-    fn new_video_memory(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
+    /// An object that only exists.
+    fn new_stateless(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
+        let gpu = if a.parent == a.client { None } else { Some(self.gpu_of(a.client, a.parent)?) };
+        if let Some(gpu) = gpu
+            && !self.gpus[gpu].profile.classes.contains(&a.class.number)
+        {
+            return Err(Status::INVALID_CLASS.into());
+        }
+        Ok(Kind::Stateless { gpu })
+    }
+
+    fn new_third_party_p2p(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
         let gpu = self.gpu_of(a.client, a.parent)?;
-        self.new_memory(a, MemoryHome::Video { gpu })
-    }
-
-    fn new_system_memory(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
-        self.new_memory(a, MemoryHome::System)
-    }
-
-    fn new_memory(&mut self, a: &mut Allocation, home: MemoryHome) -> Result<Kind, Refusal> {
-        let attr = (a.get(&MemoryParams::attr)? as u32).to_le_bytes();
-        let attr2 = (a.get(&MemoryParams::attr2)? as u32).to_le_bytes();
-        let (attr, attr2) = (Bits::new(&attr), Bits::new(&attr2));
-        let bytes = a.get(&MemoryParams::size)?;
-        let alignment = a.get(&MemoryParams::alignment)?;
-        if bytes == 0 || (alignment != 0 && !alignment.is_power_of_two()) {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
-        // A class stands for a place; attributes that name another contradict it.
-        let place = attr.get(&NVOS32_ATTR::LOCATION)?;
-        let fits = match home {
-            MemoryHome::Video { .. } => place != NVOS32_ATTR::LOCATION::PCI,
-            _ => place != NVOS32_ATTR::LOCATION::VIDMEM,
-        };
-        if !fits {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
-        let page_size = match (attr.get(&NVOS32_ATTR::PAGE_SIZE)?, home) {
-            (NVOS32_ATTR::PAGE_SIZE::HUGE, _) => match attr2.get(&NVOS32_ATTR2::PAGE_SIZE_HUGE)? {
-                NVOS32_ATTR2::PAGE_SIZE_HUGE::DEFAULT | NVOS32_ATTR2::PAGE_SIZE_HUGE::SIZE_2MB => 2 << 20,
-                NVOS32_ATTR2::PAGE_SIZE_HUGE::SIZE_512MB => 512 << 20,
-                _ => return Err(self.not_supported("256 GiB pages")),
-            },
-            (NVOS32_ATTR::PAGE_SIZE::BIG, _) => 64 << 10,
-            (NVOS32_ATTR::PAGE_SIZE::DEFAULT, MemoryHome::Video { .. }) if bytes >= 64 << 10 => 64 << 10,
-            _ => PAGE,
-        };
-        let size = bytes.checked_next_multiple_of(page_size).ok_or(Status::NO_MEMORY)?;
-        let physical = self.next_physical.checked_next_multiple_of(page_size.max(alignment));
-        let physical = physical.ok_or(Status::NO_MEMORY)?;
-        let next_physical = physical.checked_add(size).ok_or(Status::NO_MEMORY)?;
-        let mut accounted = None;
-        if let MemoryHome::Video { gpu } = home {
-            let gpu = &self.gpus[gpu];
-            let used = gpu.vram_used.load(Ordering::Relaxed);
-            if used.checked_add(size).is_none_or(|sum| sum > gpu.profile.vram_bytes) {
-                return Err(Status::NO_MEMORY.into());
-            }
-            accounted = Some(Arc::clone(&gpu.vram_used));
-        }
-        let name = match home {
-            MemoryHome::Video { gpu } => format!("video memory of GPU {gpu}"),
-            _ => "system memory".to_owned(),
-        };
-        let backing = Backing::new(&name, size).map_err(|_| Status::NO_MEMORY)?;
-        if let Some(used) = &accounted {
-            used.fetch_add(size, Ordering::Relaxed);
-        }
-        let memory = Memory {
-            backing: Arc::new(backing),
-            home,
-            size,
-            page_size,
-            device_read_only: attr2.get(&NVOS32_ATTR2::PROTECTION_DEVICE)? != 0,
-            accounted,
-        };
-        self.next_physical = next_physical;
-        a.set(&MemoryParams::size, size)?;
-        a.set(&MemoryParams::limit, size - 1)?;
-        a.set(&MemoryParams::offset, physical)?;
-        Ok(Kind::Memory(Arc::new(memory)))
+        Ok(Kind::ThirdPartyP2p { gpu, spaces: Vec::new(), memory: Vec::new() })
     }
 
     fn new_va_space(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
@@ -371,9 +351,12 @@ impl Kernel {
         let limit = self.gpus[gpu].profile.address_limit;
         let (base, size) = (a.get(&VaSpaceParams::vaBase)?, a.get(&VaSpaceParams::vaSize)?);
         let end = base.checked_add(size).filter(|end| *end <= limit).ok_or(Status::INVALID_ARGUMENT)?;
+        let end = if size == 0 { limit } else { end };
+        // Without a size the space goes on to the end; the answer says how far that is.
+        a.set(&VaSpaceParams::vaSize, end - base)?;
         let space = VaSpace {
             gpu,
-            space: AddressSpace::new(if size == 0 { limit } else { end }),
+            space: AddressSpace::new(end),
             externally_owned,
             registered: AtomicBool::new(false),
         };
@@ -426,9 +409,17 @@ impl Kernel {
             Some(self.va_space(a.client, handle)?)
         };
         let state = &mut self.gpus[gpu];
+        if state.profile.runlist(engine).is_none() {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
         let id = state.next_group;
         state.next_group += 1;
-        Ok(Kind::ChannelGroup { gpu, id, engine, space, timeslice: 0 })
+        // The module makes two context shares of its own in every group, and takes handles for them.
+        let client = self.clients.get_mut(&a.client).ok_or(Status::INVALID_CLIENT)?;
+        client.pick_handle();
+        client.pick_handle();
+        let subcontexts = BTreeSet::new();
+        Ok(Kind::ChannelGroup { gpu, id, engine, space, timeslice: 0, subcontexts })
     }
 
     fn new_context_share(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
@@ -443,8 +434,31 @@ impl Kernel {
         if !space.is_usable() {
             return Err(Status::INVALID_STATE.into());
         }
-        a.set(&ContextShare::subctxId, 0)?;
-        Ok(Kind::ContextShare { space })
+        let flags = (a.get(&ContextShare::flags)? as u32).to_le_bytes();
+        let wanted = a.get(&ContextShare::subctxId)? as u32;
+        let client = self.clients.get_mut(&a.client).ok_or(Status::INVALID_CLIENT)?;
+        let group = client.objects.get_mut(&a.parent).map(|object| &mut object.kind);
+        let Some(Kind::ChannelGroup { subcontexts, .. }) = group else {
+            return Err(Status::INVALID_OBJECT_PARENT.into());
+        };
+        // The synchronous one is subcontext 0; measured on H200: asynchronous ones are given out from the top.
+        let free = |subcontext: &u32| !subcontexts.contains(subcontext);
+        let subcontext = match Bits::new(&flags).get(&NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT)? {
+            NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT::SYNC => 0,
+            NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT::ASYNC => {
+                (1..SUBCONTEXTS).rev().find(free).ok_or(Status::INSUFFICIENT_RESOURCES)?
+            }
+            NV_CTXSHARE_ALLOCATION_FLAGS::SUBCONTEXT::SPECIFIED => {
+                if wanted >= SUBCONTEXTS || !free(&wanted) {
+                    return Err(Status::INSUFFICIENT_RESOURCES.into());
+                }
+                wanted
+            }
+            _ => (0..SUBCONTEXTS).find(free).ok_or(Status::INSUFFICIENT_RESOURCES)?,
+        };
+        subcontexts.insert(subcontext);
+        a.set(&ContextShare::subctxId, subcontext.into())?;
+        Ok(Kind::ContextShare { space, subcontext })
     }
 
     fn new_debugger(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
@@ -463,93 +477,6 @@ impl Kernel {
         if client == a.client {
             a.depends.push(engine);
         }
-        Ok(Kind::Debugger { gpu, channel })
-    }
-
-    /// RM_ALLOC_MEMORY on a GPU's node: pins memory that the client has mapped.
-    pub(super) fn rm_alloc_memory(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
-        use AllocMemory as P;
-        let (root, parent) = (p.get(&P::hRoot)? as u32, p.get(&P::hObjectParent)? as u32);
-        let number = p.get(&P::hClass)? as u32;
-        let row = class(number).ok_or(Status::INVALID_CLASS)?;
-        self.client(fd, root, Status::INVALID_CLIENT)?;
-        if row.internal != "OsDescMemory" {
-            return Err(self.not_supported(format!("{} of {}", NVOS02_PARAMETERS::STRUCT.name, row.name)));
-        }
-        let handle = self.place(root, parent, p.get(&P::hObjectNew)? as u32, row)?;
-        let (address, limit) = (p.get(&P::pMemory)?, p.get(&P::limit)?);
-        if !address.is_multiple_of(PAGE) {
-            return Err(Status::NOT_SUPPORTED.into());
-        }
-        let flags = (p.get(&P::flags)? as u32).to_le_bytes();
-        let flags = Bits::new(&flags);
-        let coherency = flags.get(&NVOS02_FLAGS::COHERENCY)?;
-        if flags.get(&NVOS02_FLAGS::LOCATION)? != NVOS02_FLAGS::LOCATION::PCI
-            || flags.get(&NVOS02_FLAGS::MAPPING)? != NVOS02_FLAGS::MAPPING::NO_MAP
-            || !matches!(
-                coherency,
-                NVOS02_FLAGS::COHERENCY::UNCACHED
-                    | NVOS02_FLAGS::COHERENCY::CACHED
-                    | NVOS02_FLAGS::COHERENCY::WRITE_BACK
-            )
-        {
-            return Err(Status::INVALID_FLAGS.into());
-        }
-        let size = limit
-            .checked_add(1)
-            .and_then(|bytes| bytes.checked_next_multiple_of(PAGE))
-            .ok_or(Status::INVALID_LIMIT)?;
-        let backing = match Backing::alias("client memory", address, size) {
-            Ok(backing) => backing,
-            Err(AliasError::NotMapped { .. } | AliasError::Range { .. }) => {
-                return Err(Status::INVALID_ADDRESS.into());
-            }
-            Err(AliasError::Private { .. }) => {
-                return Err(self.not_supported("NV01_MEMORY_SYSTEM_OS_DESCRIPTOR of a private mapping"));
-            }
-            Err(AliasError::Maps(_) | AliasError::System { .. }) => {
-                return Err(Status::OPERATING_SYSTEM.into());
-            }
-        };
-        let memory = Memory {
-            backing: Arc::new(backing),
-            home: MemoryHome::Client,
-            size,
-            page_size: PAGE,
-            device_read_only: flags.get(&NVOS02_FLAGS::DEVICE_READ_ONLY)? != 0,
-            accounted: None,
-        };
-        let object = Object { parent, class: row, kind: Kind::Memory(Arc::new(memory)), depends: Vec::new() };
-        let client = self.clients.get_mut(&root).ok_or(Status::INVALID_CLIENT)?;
-        client.objects.insert(handle, object);
-        p.set(&P::hObjectNew, handle.into())?;
-        Ok(())
-    }
-
-    /// RM_DUP_OBJECT: memory and address spaces, within what one file owns.
-    pub(super) fn rm_dup_object(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
-        let (client, parent) = (p.get(&Dup::hClient)? as u32, p.get(&Dup::hParent)? as u32);
-        let (from, source) = (p.get(&Dup::hClientSrc)? as u32, p.get(&Dup::hObjectSrc)? as u32);
-        self.client(fd, client, Status::INVALID_CLIENT)?;
-        if !self.clients.contains_key(&from) {
-            return Err(Status::INVALID_CLIENT.into());
-        }
-        // No share policy can be set yet, so that only the owner has the right.
-        self.client(fd, from, Status::INVALID_CLIENT).map_err(|_| Status::INSUFFICIENT_PERMISSIONS)?;
-        let object = self.object(from, source)?;
-        let class = object.class;
-        let kind = match &object.kind {
-            Kind::Memory(memory) => Some(Kind::Memory(Arc::clone(memory))),
-            Kind::VaSpace(space) => Some(Kind::VaSpace(Arc::clone(space))),
-            _ => None,
-        };
-        let Some(kind) = kind else {
-            return Err(self.not_supported(format!("NV_ESC_RM_DUP_OBJECT of {}", class.name)));
-        };
-        let handle = self.place(client, parent, p.get(&Dup::hObject)? as u32, class)?;
-        let client = self.clients.get_mut(&client).ok_or(Status::INVALID_CLIENT)?;
-        client.objects.insert(handle, Object { parent, class, kind, depends: Vec::new() });
-        p.set(&Dup::hObject, handle.into())?;
-        Ok(())
+        Ok(Kind::Debugger { gpu, channel, exception_mask: 0 })
     }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Bits,
+    Bits, BitsMut,
     rm::{
-        NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P, Status, class,
-        flags::{NV2080_ENGINE_TYPE_COPY0, NV2080_ENGINE_TYPE_GRAPHICS, NVOS04_FLAGS},
+        NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P, Status,
+        class::{self, Privilege},
+        flags::{NV2080_ENGINE_TYPE_GRAPHICS, NVOS04_FLAGS},
     },
 };
 
@@ -19,17 +20,6 @@ const USERD_BYTES: u64 = 512;
 pub(super) const NOTIFIER_BYTES: u64 = 16;
 /// The notifier that receives the work submit token unless the client names another.
 const WORK_SUBMIT_TOKEN: u32 = 1;
-
-/// The hardware's runlist of an engine, which the token carries: graphics has the first.
-fn runlist(engine: u32) -> Option<u32> {
-    match engine {
-        NV2080_ENGINE_TYPE_GRAPHICS => Some(0),
-        copy if (NV2080_ENGINE_TYPE_COPY0..NV2080_ENGINE_TYPE_COPY0 + 10).contains(&copy) => {
-            Some(1 + copy - NV2080_ENGINE_TYPE_COPY0)
-        }
-        _ => None,
-    }
-}
 
 impl Kernel {
     pub(super) fn new_channel(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
@@ -55,7 +45,7 @@ impl Kernel {
             Some((_, of_group, _)) if named != *of_group => return Err(Status::INVALID_ARGUMENT.into()),
             _ => named,
         };
-        let runlist = runlist(engine).ok_or(Status::INVALID_ARGUMENT)?;
+        let runlist = self.gpus[gpu].profile.runlist(engine).ok_or(Status::INVALID_ARGUMENT)?;
 
         let entries = a.get(&P::gpFifoEntries)? as u32;
         if !entries.is_power_of_two() {
@@ -101,6 +91,12 @@ impl Kernel {
             token,
         });
         a.set(&P::cid, number.into())?;
+        if self.user >= Privilege::Root {
+            // Root's channels are privileged, and the answer says so.
+            let mut flags = flags;
+            BitsMut::new(&mut flags).set(&NVOS04_FLAGS::PRIVILEGED_CHANNEL, 1)?;
+            a.set(&P::flags, u32::from_le_bytes(flags).into())?;
+        }
         Ok(Kind::Channel(Channel {
             gpu,
             id,
@@ -126,7 +122,7 @@ impl Kernel {
         }
         let found = if share != 0 {
             let object = self.object(a.client, share)?;
-            let Kind::ContextShare { space } = &object.kind else {
+            let Kind::ContextShare { space, .. } = &object.kind else {
                 return Err(Status::INVALID_ARGUMENT.into());
             };
             if object.parent != a.parent {

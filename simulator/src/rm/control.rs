@@ -1,12 +1,8 @@
 //! RM_CONTROL: the order of checks, and the controls of channels, groups and debuggers.
 
-use std::sync::Arc;
-
 use nv_abi::{
     Fd, Record, StructField,
     rm::{
-        NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS as DebugFault,
-        NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS as MmuDebug,
         NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS as Reset, NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS as ClassEngine,
         NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS as FaultInfo,
         NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS as GroupSchedule, NVA06C_CTRL_TIMESLICE_PARAMS as Timeslice,
@@ -15,11 +11,12 @@ use nv_abi::{
         NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS as TokenIndex, NVOS54_PARAMETERS as P,
         Status,
         control::{self as c, control},
+        flags::NV2080_ENGINE_TYPE_GRAPHICS,
     },
 };
 
 use super::{Kernel, Kind, Refusal, channel::NOTIFIER_BYTES, object::Channel};
-use crate::{client_memory, host, memory::AccessKind};
+use crate::client_memory;
 
 /// The object that a control was called on.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +27,21 @@ pub(super) struct Target {
 
 type Handler = fn(&mut Kernel, Target, &mut Record) -> Result<(), Refusal>;
 
+/// Controls without a public name that NVIDIA's library calls, and the size of their parameters. The card that was
+/// recorded accepted them and changed no parameter; what they ask for has no counterpart here.
+const UNNAMED: &[(u32, usize)] = &[(0x2080_8159, 332), (0x2080_8162, 1), (0x2080_9038, 4), (0x2081_0108, 992)];
+/// The same, without parameters.
+const UNNAMED_BARE: &[u32] = &[0x2080_0145];
+
 /// The classes that export a control, by the class number in its command word, and the internal class that they are.
 const EXPORTS: &[(u32, &str)] = &[
     (0x0000, "RmClientResource"),
     (0x0080, "Device"),
     (0x2080, "Subdevice"),
+    (0x2081, "BinaryApi"),
+    (0x503c, "ThirdPartyP2P"),
+    (0x90e6, "GenericEngineApi"),
+    (0xcb33, "ConfidentialComputeApi"),
     (0x83de, "KernelSMDebuggerSession"),
     (0x906f, "KernelChannel"),
     (0xa06f, "KernelChannel"),
@@ -46,6 +53,14 @@ const EXPORTS: &[(u32, &str)] = &[
 const HANDLERS: &[(u32, Handler)] = &[
     (c::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, Kernel::build_version),
     (c::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2, Kernel::build_version_v2),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_FABRIC_STATUS, Kernel::fabric_status),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_FEATURES, Kernel::system_features),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_MATRIX, Kernel::peer_matrix),
+    (c::NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, Kernel::boost_groups),
+    (c::NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE, Kernel::address_space_type),
+    (c::NV0000_CTRL_CMD_CLIENT_SET_INHERITED_SHARE_POLICY, Kernel::set_inherited_share_policy),
+    (c::NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECT_TO_FD, Kernel::export_object),
+    (c::NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECT_FROM_FD, Kernel::import_object),
     (c::NV0000_CTRL_CMD_GPU_GET_ATTACHED_IDS, Kernel::attached_ids),
     (c::NV0000_CTRL_CMD_GPU_GET_PROBED_IDS, Kernel::probed_ids),
     (c::NV0000_CTRL_CMD_GPU_ATTACH_IDS, Kernel::attach_ids),
@@ -55,36 +70,83 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV0000_CTRL_CMD_GPU_GET_DEVICE_IDS, Kernel::device_ids),
     (c::NV0000_CTRL_CMD_GPU_GET_PCI_INFO, Kernel::pci_info),
     (c::NV0000_CTRL_CMD_GPU_GET_UUID_FROM_GPU_ID, Kernel::uuid_from_gpu_id),
+    (c::NV0000_CTRL_CMD_GPU_GET_MEMOP_ENABLE, Kernel::memop_enable),
+    (c::NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS, Kernel::active_devices),
     (c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST, Kernel::class_list),
     (c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2, Kernel::class_list_v2),
     (c::NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES, Kernel::num_subdevices),
     (c::NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE, Kernel::virtualization_mode),
+    (c::NV0080_CTRL_CMD_FB_GET_CAPS_V2, Kernel::fb_caps),
+    (c::NV0080_CTRL_CMD_HOST_GET_CAPS_V2, Kernel::host_caps),
+    (c::NV0080_CTRL_CMD_FIFO_GET_CHANNELLIST, Kernel::channel_list),
+    (c::NV0080_CTRL_CMD_PERF_CUDA_LIMIT_SET_CONTROL, Kernel::cuda_limit),
+    (c::NV2080_CTRL_CMD_GPU_GET_INFO_V2, Kernel::gpu_info),
     (c::NV2080_CTRL_CMD_GPU_GET_NAME_STRING, Kernel::name_string),
     (c::NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING, Kernel::short_name_string),
+    (c::NV2080_CTRL_CMD_GPU_GET_SIMULATION_INFO, Kernel::simulation_info),
+    (c::NV2080_CTRL_CMD_GPU_QUERY_ECC_STATUS, Kernel::ecc_status),
+    (c::NV2080_CTRL_CMD_GPU_QUERY_COMPUTE_MODE_RULES, Kernel::compute_mode_rules),
     (c::NV2080_CTRL_CMD_GPU_GET_ID, Kernel::gpu_id),
     (c::NV2080_CTRL_CMD_GPU_GET_GID_INFO, Kernel::gid_info),
+    (c::NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, Kernel::engines),
+    (c::NV2080_CTRL_CMD_GPU_GET_COMPUTE_POLICY_CONFIG, Kernel::compute_policy),
+    (c::NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO, Kernel::fabric_probe),
+    (c::NV2080_CTRL_CMD_EVENT_SET_NOTIFICATION, Kernel::set_notification),
     (c::NV2080_CTRL_CMD_TIMER_GET_TIME, Kernel::timer_get_time),
+    (c::NV2080_CTRL_CMD_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO, Kernel::time_correlation),
     (c::NV2080_CTRL_CMD_GR_GET_INFO, Kernel::gr_get_info),
+    (c::NV2080_CTRL_CMD_GR_GET_SM_TO_GPC_TPC_MAPPINGS, Kernel::sm_mappings),
+    (c::NV2080_CTRL_CMD_GR_SET_CTXSW_PREEMPTION_MODE, Kernel::preemption_mode),
+    (c::NV2080_CTRL_CMD_GR_GET_CTX_BUFFER_SIZE, Kernel::context_size),
+    (c::NV2080_CTRL_CMD_GR_GET_GLOBAL_SM_ORDER, Kernel::sm_order),
+    (c::NV2080_CTRL_CMD_GR_GET_CAPS_V2, Kernel::gr_caps),
     (c::NV2080_CTRL_CMD_GR_GET_GPC_MASK, Kernel::gpc_mask),
     (c::NV2080_CTRL_CMD_GR_GET_TPC_MASK, Kernel::tpc_mask),
+    (c::NV2080_CTRL_CMD_GR_GET_SM_ISSUE_RATE_MODIFIER, Kernel::issue_rate),
+    (c::NV2080_CTRL_CMD_FB_GET_INFO, Kernel::fb_info_v1),
+    (c::NV2080_CTRL_CMD_FB_GET_INFO_V2, Kernel::fb_info),
     (c::NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE, Kernel::flush_gpu_cache),
     (c::NV2080_CTRL_CMD_MC_GET_ARCH_INFO, Kernel::arch_info),
     (c::NV2080_CTRL_CMD_BUS_GET_PCI_INFO, Kernel::bus_pci_info),
+    (c::NV2080_CTRL_CMD_BUS_GET_PCI_BAR_INFO, Kernel::bar_info),
+    (c::NV2080_CTRL_CMD_BUS_GET_INFO_V2, Kernel::bus_info),
+    (c::NV2080_CTRL_CMD_BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS, Kernel::pcie_atomics),
+    (c::NV2080_CTRL_CMD_BUS_GET_C2C_INFO, Kernel::c2c_info),
     (c::NV2080_CTRL_CMD_PERF_BOOST, Kernel::perf_boost),
+    (c::NV2080_CTRL_CMD_CE_GET_CAPS_V2, Kernel::one_copy_caps),
+    (c::NV2080_CTRL_CMD_CE_GET_ALL_CAPS, Kernel::copy_caps),
+    (c::NV2080_CTRL_CMD_NVLINK_GET_NVLINK_STATUS, Kernel::nvlink_status),
+    (c::NV2080_CTRL_CMD_GSP_GET_FEATURES, Kernel::gsp_features),
+    (c::NV2080_CTRL_CMD_GRMGR_GET_GR_FS_INFO, Kernel::floor_sweeping),
+    (c::NV503C_CTRL_CMD_REGISTER_VA_SPACE, Kernel::p2p_register_space),
+    (c::NV503C_CTRL_CMD_UNREGISTER_VA_SPACE, Kernel::p2p_unregister_space),
+    (c::NV503C_CTRL_CMD_REGISTER_VIDMEM, Kernel::p2p_register_memory),
+    (c::NV503C_CTRL_CMD_UNREGISTER_VIDMEM, Kernel::p2p_unregister_memory),
     (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, Kernel::set_mode_mmu_debug),
+    (c::NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, Kernel::set_exception_mask),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, Kernel::read_all_sm_error_states),
+    (c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, Kernel::clear_all_sm_error_states),
+    (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, Kernel::set_mode_errbar_debug),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, Kernel::debug_mmu_fault_info),
     (c::NV906F_CTRL_GET_CLASS_ENGINEID, Kernel::class_engine_id),
     (c::NV906F_CTRL_CMD_RESET_CHANNEL, Kernel::reset_channel),
     (c::NV906F_CTRL_CMD_GET_MMU_FAULT_INFO, Kernel::mmu_fault_info),
+    (c::NV90E6_CTRL_CMD_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK, Kernel::error_masks),
     (c::NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, Kernel::schedule_group),
     (c::NVA06C_CTRL_CMD_SET_TIMESLICE, Kernel::set_timeslice),
     (c::NVA06C_CTRL_CMD_GET_TIMESLICE, Kernel::get_timeslice),
+    (c::NVA06C_CTRL_CMD_PREEMPT, Kernel::preempt_group),
     (c::NVA06F_CTRL_CMD_GPFIFO_SCHEDULE, Kernel::schedule_channel),
     (c::NVA06F_CTRL_CMD_BIND, Kernel::bind_channel),
+    (c::NVA06F_CTRL_CMD_STOP_CHANNEL, Kernel::stop_channel),
     (c::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, Kernel::work_submit_token),
     (c::NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX, Kernel::set_token_notifier),
+    (c::NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES, Kernel::confidential_capabilities),
 ];
+
+/// Controls that need no parameters and change nothing here: there is no watchdog.
+const BARE: &[u32] =
+    &[c::NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, c::NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG];
 
 /// Writes text into an array of characters, cut to fit, with a terminating zero.
 pub(super) fn set_text(record: &mut Record, field: &StructField, text: &str) -> Result<(), Refusal> {
@@ -125,6 +187,17 @@ impl Kernel {
             }
             return Err(Status::NOT_SUPPORTED.into());
         }
+        if BARE.contains(&command) || UNNAMED_BARE.contains(&command) {
+            return if size == 0 { Ok(()) } else { Err(Status::INVALID_ARGUMENT.into()) };
+        }
+        if let Some((_, expected)) = UNNAMED.iter().find(|(number, _)| *number == command) {
+            if *expected != size {
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+            // The parameters must be there, as they are copied in.
+            let mut params = vec![0; size];
+            return Ok(client_memory::read(pointer, &mut params)?);
+        }
         let handler = HANDLERS.iter().find(|(number, _)| *number == command);
         let (Some((_, handler)), Some(layout)) = (handler, row.and_then(|row| row.parameters)) else {
             return Err(self.control_not_supported(command));
@@ -136,7 +209,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn control_not_supported(&mut self, command: u32) -> Refusal {
+    pub(super) fn control_not_supported(&mut self, command: u32) -> Refusal {
         let name = control(command).map_or("control without a name", |row| row.name);
         self.not_supported(format!("{name} ({command:#010x})"))
     }
@@ -230,8 +303,13 @@ impl Kernel {
 
     fn class_engine_id(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         let handle = p.get(&ClassEngine::hObject)? as u32;
-        let engine = self.channel(target)?.engine;
+        let channel = self.channel(target)?;
+        let (mut engine, gpu) = (channel.engine, channel.gpu);
         let object = self.object(target.client, handle)?;
+        // Measured on H200: copies on a graphics channel run on the copy engine that is paired with graphics.
+        if object.class.internal == "KernelCeContext" && engine == NV2080_ENGINE_TYPE_GRAPHICS {
+            engine = self.gpus[gpu].profile.graphics_copy;
+        }
         if object.parent != target.object || !matches!(object.kind, Kind::Engine) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
@@ -266,59 +344,18 @@ impl Kernel {
         Ok(())
     }
 
-    fn debugger(&self, target: Target) -> Result<(Arc<host::Host>, host::ChannelId), Status> {
+    /// PREEMPT: takes a group off its engine and puts it back; channels never hold an engine here.
+    fn preempt_group(&mut self, target: Target, _: &mut Record) -> Result<(), Refusal> {
         match self.object(target.client, target.object)?.kind {
-            Kind::Debugger { gpu, channel } => Ok((Arc::clone(&self.gpus[gpu].host), channel)),
-            _ => Err(Status::INVALID_OBJECT_HANDLE),
+            Kind::ChannelGroup { .. } => Ok(()),
+            _ => Err(Status::INVALID_OBJECT_HANDLE.into()),
         }
     }
 
-    fn set_mode_mmu_debug(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        // Faults are kept for the debugger in either mode.
-        match p.get(&MmuDebug::action)? {
-            1 | 2 => Ok(()),
-            _ => Err(Status::INVALID_ARGUMENT.into()),
-        }
-    }
-
-    fn read_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        use nv_abi::rm::NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS as States;
-        let (host, channel) = self.debugger(target)?;
-        let sms = p.get(&States::numSMsToRead)?;
-        if sms > u64::from(States::smErrorStateArray_hwwGlobalEsr.count) {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
-        let fault = host.mmu_fault(channel);
-        p.set(&States::mmuFault_valid, fault.is_some().into())?;
-        p.set(&States::mmuFault_faultInfo, fault.map_or(0, |fault| fault.kind.number()).into())?;
-        // Warp exceptions are reported through the error notifier and the fault report only.
-        let warp = host.faults().iter().any(|report| {
-            report.channel == channel && matches!(report.fault, crate::fault::Fault::Shader { .. })
-        });
-        if warp && fault.is_none() {
-            return Err(self.control_not_supported(c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES));
-        }
+    /// STOP_CHANNEL: no work of the channel from now on.
+    fn stop_channel(&mut self, target: Target, _: &mut Record) -> Result<(), Refusal> {
+        let channel = self.channel(target)?;
+        self.gpus[channel.gpu].host.set_channel_enabled(channel.id, false);
         Ok(())
-    }
-
-    fn debug_mmu_fault_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let (host, channel) = self.debugger(target)?;
-        let fault = host.mmu_fault(channel);
-        p.set(&DebugFault::count, fault.is_some().into())?;
-        if let Some(fault) = fault {
-            p.set(&DebugFault::mmuFaultInfoList_faultAddress, fault.va)?;
-            p.set(&DebugFault::mmuFaultInfoList_faultType, fault.kind.number().into())?;
-            p.set(&DebugFault::mmuFaultInfoList_accessType, access_type(fault.access).into())?;
-        }
-        Ok(())
-    }
-}
-
-/// The MMU's number of an access: NV_PFAULT_ACCESS_TYPE (dev_fault), virtual.
-fn access_type(access: AccessKind) -> u32 {
-    match access {
-        AccessKind::Read => 0,
-        AccessKind::Write => 1,
-        AccessKind::Atomic => 2,
     }
 }

@@ -4,8 +4,10 @@ use nv_abi::{
     Errno, Fd, Node, Record, Struct,
     ioctl::{self as number, escape},
     rm::{
-        Status, nv_ioctl_card_info_t as CardInfo, nv_ioctl_register_fd_t as RegisterFd,
-        nv_ioctl_rm_api_version_t as Version, nv_ioctl_sys_params_t as SysParams,
+        Status, nv_ioctl_card_info_t as CardInfo, nv_ioctl_numa_info_t as NumaInfo,
+        nv_ioctl_query_device_intr as DeviceIntr, nv_ioctl_register_fd_t as RegisterFd,
+        nv_ioctl_rm_api_version_t as Version, nv_ioctl_status_code_t as StatusCode,
+        nv_ioctl_sys_params_t as SysParams,
         nv_ioctl_wait_open_complete_t as WaitOpen, nv_ioctl_xfer_t as Transfer,
     },
 };
@@ -62,14 +64,14 @@ const ROWS: &[Row] = &[
     record(number::NV_ESC_RM_CONTROL, On::Ctl, Kernel::rm_control),
     bytes(number::NV_ESC_RM_ALLOC, On::Any, Kernel::rm_alloc),
     record(number::NV_ESC_RM_DUP_OBJECT, On::Ctl, Kernel::rm_dup_object),
-    missing(number::NV_ESC_RM_SHARE, On::Ctl),
+    record(number::NV_ESC_RM_SHARE, On::Ctl, Kernel::rm_share),
     missing(number::NV_ESC_RM_I2C_ACCESS, On::Gpu),
     missing(number::NV_ESC_RM_IDLE_CHANNELS, On::Ctl),
-    missing(number::NV_ESC_RM_VID_HEAP_CONTROL, On::Ctl),
+    record(number::NV_ESC_RM_VID_HEAP_CONTROL, On::Ctl, Kernel::rm_vid_heap_control),
     missing(number::NV_ESC_RM_ACCESS_REGISTRY, On::Ctl),
     record(number::NV_ESC_RM_MAP_MEMORY, On::Ctl, Kernel::rm_map_memory),
     record(number::NV_ESC_RM_UNMAP_MEMORY, On::Ctl, Kernel::rm_unmap_memory),
-    missing(number::NV_ESC_RM_GET_EVENT_DATA, On::Any),
+    record(number::NV_ESC_RM_GET_EVENT_DATA, On::Any, Kernel::get_event_data),
     missing(number::NV_ESC_RM_ALLOC_CONTEXT_DMA2, On::Ctl),
     record(number::NV_ESC_RM_MAP_MEMORY_DMA, On::Ctl, Kernel::rm_map_memory_dma),
     record(number::NV_ESC_RM_UNMAP_MEMORY_DMA, On::Ctl, Kernel::rm_unmap_memory_dma),
@@ -79,12 +81,15 @@ const ROWS: &[Row] = &[
     record(number::NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO, On::Ctl, Kernel::rm_update_device_mapping_info),
     bytes(number::NV_ESC_CARD_INFO, On::Ctl, Kernel::card_info),
     record(number::NV_ESC_REGISTER_FD, On::Any, Kernel::register_fd),
-    missing(number::NV_ESC_ALLOC_OS_EVENT, On::Any),
-    missing(number::NV_ESC_FREE_OS_EVENT, On::Any),
-    missing(number::NV_ESC_STATUS_CODE, On::Ctl),
+    record(number::NV_ESC_ALLOC_OS_EVENT, On::Any, Kernel::alloc_os_event),
+    record(number::NV_ESC_FREE_OS_EVENT, On::Any, Kernel::free_os_event),
+    record(number::NV_ESC_STATUS_CODE, On::Ctl, Kernel::status_code),
     record(number::NV_ESC_CHECK_VERSION_STR, On::Ctl, Kernel::check_version_str),
     bytes(number::NV_ESC_ATTACH_GPUS_TO_FD, On::Ctl, Kernel::attach_gpus_to_fd),
-    missing(number::NV_ESC_QUERY_DEVICE_INTR, On::Gpu),
+    record(number::NV_ESC_QUERY_DEVICE_INTR, On::Gpu, Kernel::query_device_intr),
+    record(number::NV_ESC_NUMA_INFO, On::Gpu, Kernel::numa_info),
+    missing(number::NV_ESC_SET_NUMA_STATUS, On::Gpu),
+    missing(number::NV_ESC_EXPORT_TO_DMABUF_FD, On::Gpu),
     record(number::NV_ESC_SYS_PARAMS, On::Ctl, Kernel::sys_params),
     record(number::NV_ESC_WAIT_OPEN_COMPLETE, On::Any, Kernel::wait_open_complete),
 ];
@@ -193,15 +198,16 @@ impl Kernel {
         for (minor, (gpu, bytes)) in self.gpus.iter().zip(argument.chunks_exact_mut(size)).enumerate() {
             let mut card = Record::zeroed(&CardInfo::STRUCT, self.branch);
             card.set(&CardInfo::valid, 1)?;
-            card.set(&CardInfo::pci_info_bus, gpu.bus.into())?;
+            card.set(&CardInfo::pci_info_bus, gpu.place.bus.into())?;
+            card.set(&CardInfo::pci_info_slot, gpu.place.slot.into())?;
             card.set(&CardInfo::pci_info_vendor_id, 0x10de)?;
             card.set(&CardInfo::pci_info_device_id, gpu.profile.pci_device_id.into())?;
             card.set(&CardInfo::gpu_id, gpu.id.into())?;
-            // Where a computer's firmware might have put the bars.
-            card.set(&CardInfo::reg_address, 0xf000_0000 + (u64::from(gpu.bus) << 24))?;
-            card.set(&CardInfo::reg_size, 16 << 20)?;
-            card.set(&CardInfo::fb_address, u64::from(gpu.bus) << 40)?;
-            card.set(&CardInfo::fb_size, gpu.profile.vram_bytes.next_power_of_two())?;
+            card.set(&CardInfo::interrupt_line, u64::from(minor as u32) + 0x29)?;
+            card.set(&CardInfo::reg_address, gpu.bar(0).offset)?;
+            card.set(&CardInfo::reg_size, gpu.bar(0).bytes)?;
+            card.set(&CardInfo::fb_address, gpu.bar(1).offset)?;
+            card.set(&CardInfo::fb_size, gpu.bar(1).bytes)?;
             card.set(&CardInfo::minor_number, minor as u64)?;
             bytes.copy_from_slice(card.bytes());
         }
@@ -280,6 +286,31 @@ impl Kernel {
                 Ok(())
             }
         }
+    }
+
+    /// NUMA_INFO: video memory is no memory of the system's.
+    fn numa_info(&mut self, _: Fd, p: &mut Record) -> Result<(), Refusal> {
+        /// NV_IOCTL_NUMA_STATUS_DISABLED.
+        const DISABLED: u64 = 0;
+        p.set(&NumaInfo::nid, 0xffff_ffff)?;
+        p.set(&NumaInfo::status, DISABLED)?;
+        p.set(&NumaInfo::memblock_size, self.memblock_size.unwrap_or(0))?;
+        Ok(())
+    }
+
+    /// STATUS_CODE: how opening a GPU's node went; here it cannot fail.
+    fn status_code(&mut self, _: Fd, p: &mut Record) -> Result<(), Refusal> {
+        let at = (p.get(&StatusCode::domain)?, p.get(&StatusCode::bus)?, p.get(&StatusCode::slot)?);
+        if !self.gpus.iter().any(|gpu| at == (0, gpu.place.bus.into(), gpu.place.slot.into())) {
+            return Err(Errno::EINVAL.into());
+        }
+        Ok(p.set(&StatusCode::status, 0)?)
+    }
+
+    /// QUERY_DEVICE_INTR: no interrupt is pending.
+    fn query_device_intr(&mut self, _: Fd, p: &mut Record) -> Result<(), Refusal> {
+        p.set(&DeviceIntr::intrStatus, 0)?;
+        Ok(p.set(&DeviceIntr::status, 0)?)
     }
 
     /// WAIT_OPEN_COMPLETE: opening a simulated GPU is complete at once.

@@ -24,6 +24,7 @@ impl Kernel {
     pub(super) fn free_client(&mut self, handle: u32) {
         self.free_children(handle, handle);
         self.clients.remove(&handle);
+        self.events.remove_client(handle);
         self.cpu_mappings.retain(|_, mapping| mapping.client != handle);
     }
 
@@ -34,10 +35,20 @@ impl Kernel {
             return;
         };
         self.cpu_mappings.retain(|_, mapping| mapping.client != client || mapping.memory != handle);
-        if let Kind::Channel(channel) = object.kind {
-            let gpu = &mut self.gpus[channel.gpu];
-            gpu.host.remove_channel(channel.id);
-            gpu.channels.remove(&channel.number);
+        self.events.remove(client, handle);
+        match object.kind {
+            Kind::Channel(channel) => {
+                let gpu = &mut self.gpus[channel.gpu];
+                gpu.host.remove_channel(channel.id);
+                gpu.channels.remove(&channel.number);
+            }
+            Kind::ContextShare { subcontext, .. } => {
+                let group = self.clients.get_mut(&client).and_then(|c| c.objects.get_mut(&object.parent));
+                if let Some(Kind::ChannelGroup { subcontexts, .. }) = group.map(|group| &mut group.kind) {
+                    subcontexts.remove(&subcontext);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Bits, Branch, Fd, Node, Record,
+    Bits, BitsMut, Branch, Fd, Node, Record,
     rm::{
         NVOS34_PARAMETERS as Unmap, NVOS46_PARAMETERS as MapDma, NVOS47_PARAMETERS as UnmapDma,
         NVOS56_PARAMETERS as UpdateMapping, Status, flags::NVOS33_FLAGS,
@@ -25,28 +25,38 @@ nv_abi::layout! {
 impl Kernel {
     /// RM_MAP_MEMORY: leaves on a descriptor what its next `mmap` maps.
     pub(super) fn rm_map_memory(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        use NVOS33_FLAGS::{CACHING_TYPE, MAPPING};
         let (client, device) = (p.get(&Map::hClient)? as u32, p.get(&Map::hDevice)? as u32);
         let handle = p.get(&Map::hMemory)? as u32;
         let (offset, length) = (p.get(&Map::offset)?, p.get(&Map::length)?);
-        let flags = (p.get(&Map::flags)? as u32).to_le_bytes();
+        let mut flags = (p.get(&Map::flags)? as u32).to_le_bytes();
         let read_only = Bits::new(&flags).get(&NVOS33_FLAGS::ACCESS)? == NVOS33_FLAGS::ACCESS::READ_ONLY;
         self.client(fd, client, Status::INVALID_CLIENT)?;
         if !matches!(self.object(client, device)?.kind, Kind::Device { .. } | Kind::Subdevice { .. }) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        let (backing, size, node, doorbell) = match &self.object(client, handle)?.kind {
-            Kind::Usermode { gpu } => {
+        // Measured on H200: the answer's flags say how the mapping was made.
+        let (backing, size, node, doorbell, (caching, way)) = match &self.object(client, handle)?.kind {
+            Kind::Usermode { gpu, in_bar1 } => {
                 let backing = Arc::clone(&self.gpus[*gpu].usermode);
-                (backing, Gpu::USERMODE_BYTES, Node::Gpu(*gpu as u32), Some(*gpu))
+                let how = if *in_bar1 {
+                    (CACHING_TYPE::UNCACHED, Some(MAPPING::REFLECTED))
+                } else {
+                    (CACHING_TYPE::DEFAULT, None)
+                };
+                (backing, Gpu::USERMODE_BYTES, Node::Gpu(*gpu as u32), Some(*gpu), how)
             }
             Kind::Memory(memory) => {
-                let node = match memory.home {
-                    MemoryHome::Video { gpu } => Node::Gpu(gpu as u32),
-                    MemoryHome::System => Node::Ctl,
+                let (node, how) = match memory.home {
+                    MemoryHome::Video { gpu } => {
+                        let how = (CACHING_TYPE::WRITECOMBINED, Some(MAPPING::REFLECTED));
+                        (Node::Gpu(gpu as u32), how)
+                    }
+                    MemoryHome::System => (Node::Ctl, (CACHING_TYPE::DEFAULT, Some(MAPPING::DIRECT))),
                     // Pinned with NO_MAP: the client has its own mapping.
                     MemoryHome::Client => return Err(Status::INVALID_OBJECT_HANDLE.into()),
                 };
-                (Arc::clone(&memory.backing), memory.size, node, None)
+                (Arc::clone(&memory.backing), memory.size, node, None, how)
             }
             _ => return Err(Status::INVALID_OBJECT_HANDLE.into()),
         };
@@ -68,7 +78,11 @@ impl Kernel {
         self.next_cookie += 1;
         self.cpu_mappings.insert(cookie, CpuMapping { client, memory: handle });
         p.set(&Map::pLinearAddress, cookie)?;
-        Ok(())
+        BitsMut::new(&mut flags).set(&NVOS33_FLAGS::CACHING_TYPE, caching)?;
+        if let Some(way) = way {
+            BitsMut::new(&mut flags).set(&NVOS33_FLAGS::MAPPING, way)?;
+        }
+        Ok(p.set(&Map::flags, u32::from_le_bytes(flags).into())?)
     }
 
     /// RM_UNMAP_MEMORY: forgets a mapping; the client's own `munmap` takes it away.

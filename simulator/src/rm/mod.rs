@@ -8,11 +8,16 @@
 mod allocate;
 mod channel;
 mod control;
+mod debugger;
 mod escape;
+mod events;
 mod free;
 mod mapping;
+mod memory;
 mod object;
+mod p2p;
 mod query;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -21,15 +26,22 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use nv_abi::{Branch, Errno, Fd, FieldError, Node, record::RecordError, rm::Status};
+use nv_abi::{
+    Branch, Errno, Fd, FieldError, Node,
+    record::RecordError,
+    rm::{Status, class::Privilege},
+};
 
 pub(crate) use escape::with_record;
+pub(crate) use events::Events;
+pub use events::Readiness;
 pub(crate) use object::{Client, Kind, Memory, MemoryHome, Object, VaSpace};
 
 use crate::{
     host::Host,
+    machine::PciPlace,
     memory::{Backing, BackingError},
-    profile::Profile,
+    profile::{Bar, Profile},
     uvm,
 };
 
@@ -85,7 +97,9 @@ pub(crate) struct Gpu {
     pub(crate) uuid: [u8; 16],
     /// The module's number for the GPU: PCI domain, bus and slot.
     pub(crate) id: u32,
-    pub(crate) bus: u8,
+    pub(crate) place: PciPlace,
+    /// Which one it is.
+    index: u8,
     /// The doorbell page and the registers around it.
     pub(crate) usermode: Arc<Backing>,
     /// Bytes of video memory that are allocated.
@@ -97,27 +111,35 @@ pub(crate) struct Gpu {
     /// Channel ids in use.
     channels: BTreeSet<u32>,
     next_group: u32,
+    /// Where the next video memory object lies.
+    next_physical: u64,
 }
 
 impl Gpu {
     pub(crate) const USERMODE_BYTES: u64 = 0x10000;
 
-    pub(crate) fn new(index: u8, profile: Arc<Profile>, host: Arc<Host>) -> Result<Self, BackingError> {
-        let bus = index + 1;
+    pub(crate) fn new(
+        index: u8,
+        place: PciPlace,
+        profile: Arc<Profile>,
+        host: Arc<Host>,
+    ) -> Result<Self, BackingError> {
         let mut uuid = *b"mockgpu-card-\0\0\0";
         uuid[15] = index;
         Ok(Self {
             profile,
             host,
             uuid,
-            id: u32::from(bus) << 8,
-            bus,
+            id: u32::from(place.bus) << 8 | u32::from(place.slot),
+            place,
+            index,
             usermode: Arc::new(Backing::new("usermode", Self::USERMODE_BYTES)?),
             vram_used: Arc::default(),
             open: 0,
             attached: false,
             channels: BTreeSet::new(),
             next_group: 1,
+            next_physical: 0x40_0000,
         })
     }
 
@@ -130,6 +152,15 @@ impl Gpu {
         let id = (FIRST..CHANNELS).find(|id| !self.channels.contains(id))?;
         self.channels.insert(id);
         Some(id)
+    }
+
+    /// A base address register, or an empty one.
+    pub(crate) fn bar(&self, index: usize) -> Bar {
+        /// Bytes of bus addresses for each GPU.
+        const WINDOW: u64 = 1 << 41;
+        let bar = self.profile.bars.get(index).copied().unwrap_or(Bar { offset: 0, bytes: 0 });
+        let place = if bar.bytes == 0 { 0 } else { bar.offset + u64::from(self.index) * WINDOW };
+        Bar { offset: place, ..bar }
     }
 
     fn is_attached(&self) -> bool {
@@ -158,6 +189,8 @@ pub(crate) struct File {
     registered: Option<u64>,
     pub(crate) context: Option<MapContext>,
     attached_gpus: bool,
+    /// The object that OS_UNIX_EXPORT_OBJECT_TO_FD put here.
+    exported: Option<Arc<sharing::Exported>>,
     pub(crate) uvm: uvm::File,
 }
 
@@ -177,6 +210,9 @@ pub(crate) struct Kernel {
     pub(crate) uvm_needs_mm: bool,
     pub(crate) gpus: Vec<Gpu>,
     pub(crate) files: BTreeMap<i32, File>,
+    pub(crate) events: Arc<Events>,
+    /// Who the clients are.
+    user: Privilege,
     clients: BTreeMap<u32, Client>,
     unsupported: BTreeMap<String, u64>,
     cpu_mappings: BTreeMap<u64, CpuMapping>,
@@ -184,7 +220,6 @@ pub(crate) struct Kernel {
     serial: u64,
     next_client: u32,
     next_cookie: u64,
-    next_physical: u64,
 }
 
 impl Kernel {
@@ -194,8 +229,21 @@ impl Kernel {
     const FIRST_CLIENT: u32 = 0xc1d0_0000;
     const CLIENTS: u32 = 0x10_0000;
 
-    pub(crate) fn new(branch: Branch, version: String, uvm_needs_mm: bool, gpus: Vec<Gpu>) -> Self {
+    pub(crate) fn new(
+        branch: Branch,
+        version: String,
+        user: Privilege,
+        uvm_needs_mm: bool,
+        gpus: Vec<Gpu>,
+    ) -> Self {
+        let events = Arc::<Events>::default();
+        for (index, gpu) in gpus.iter().enumerate() {
+            let events = Arc::clone(&events);
+            gpu.host.set_event_sink(Box::new(move |event| events.post(index, event)));
+        }
         Self {
+            events,
+            user,
             branch,
             version,
             uvm_needs_mm,
@@ -208,7 +256,6 @@ impl Kernel {
             serial: 0,
             next_client: 0,
             next_cookie: 1,
-            next_physical: 0x20_0000,
         }
     }
 
@@ -225,6 +272,7 @@ impl Kernel {
             registered: None,
             context: None,
             attached_gpus: false,
+            exported: None,
             uvm: uvm::File::Fresh,
         };
         self.files.insert(number, file);
@@ -233,6 +281,7 @@ impl Kernel {
 
     pub(crate) fn close(&mut self, fd: Fd) -> Result<(), Errno> {
         let file = self.files.remove(&fd.0).ok_or(Errno::EBADF)?;
+        self.events.close(file.serial);
         match file.node {
             Node::Ctl => {
                 let owned = self.clients.values().filter(|client| client.owner == file.serial);
@@ -295,8 +344,19 @@ impl Kernel {
 
     /// Remembers something that is not simulated and gives the refusal for it.
     pub(crate) fn not_supported(&mut self, what: impl Into<String>) -> Refusal {
-        *self.unsupported.entry(what.into()).or_default() += 1;
+        self.note_gap(what);
         Status::NOT_SUPPORTED.into()
+    }
+
+    /// Remembers something that is answered without being simulated.
+    pub(crate) fn note_gap(&mut self, what: impl Into<String>) {
+        *self.unsupported.entry(what.into()).or_default() += 1;
+    }
+
+    /// What clients have: clients and objects, and what events keep of them.
+    pub(crate) fn object_count(&self) -> usize {
+        let objects: usize = self.clients.values().map(|client| client.objects.len()).sum();
+        self.clients.len() + objects + self.cpu_mappings.len() + self.events.count()
     }
 
     pub(crate) fn unsupported(&self) -> Vec<Unsupported> {

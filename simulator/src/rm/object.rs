@@ -1,7 +1,7 @@
 //! The object tree: clients, and what they hold.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -22,6 +22,8 @@ pub(crate) struct Client {
     /// Serial of the control file that made it.
     pub(crate) owner: u64,
     pub(crate) objects: BTreeMap<u32, Object>,
+    /// Policies of objects that have none of their own.
+    pub(crate) inherited_shares: Vec<SharePolicy>,
     next: u32,
 }
 
@@ -30,7 +32,7 @@ impl Client {
     const OBJECTS: u32 = 0x8_0000;
 
     pub(crate) fn new(handle: u32, owner: u64) -> Self {
-        Self { handle, owner, objects: BTreeMap::new(), next: 0 }
+        Self { handle, owner, objects: BTreeMap::new(), inherited_shares: Vec::new(), next: 0 }
     }
 
     /// The next handle that is free in the module's own range; `None` when all are taken.
@@ -54,6 +56,28 @@ pub(crate) struct Object {
     pub(crate) kind: Kind,
     /// Objects of the same client that this one cannot live without, besides its parent.
     pub(crate) depends: Vec<u32>,
+    /// Who else may use it; `None` for what its client's inherited policies say.
+    pub(crate) shares: Option<Vec<SharePolicy>>,
+}
+
+/// Rights that a client gives on its objects (RS_SHARE_POLICY, `rs_access.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SharePolicy {
+    /// The client, process or GPU that the policy is for, by `kind`.
+    pub(crate) target: u32,
+    /// Rights, bit by bit.
+    pub(crate) access: u32,
+    /// RS_SHARE_TYPE.
+    pub(crate) kind: u16,
+    /// RS_SHARE_ACTION_FLAG.
+    pub(crate) action: u8,
+}
+
+impl Object {
+    /// An object that depends on its parent alone.
+    pub(crate) fn new(parent: u32, class: &'static Class, kind: Kind) -> Self {
+        Self { parent, class, kind, depends: Vec::new(), shares: None }
+    }
 }
 
 /// What an object is, with its state.
@@ -63,8 +87,8 @@ pub(crate) enum Kind {
     Device { gpu: usize, space: Arc<VaSpace> },
     /// One GPU of a device.
     Subdevice { gpu: usize },
-    /// The doorbell page.
-    Usermode { gpu: usize },
+    /// The doorbell page, in the registers or (Hopper's parameters) in the window to video memory.
+    Usermode { gpu: usize, in_bar1: bool },
     /// Memory.
     Memory(Arc<Memory>),
     /// A range of an address space that RM_MAP_MEMORY_DMA maps into.
@@ -72,15 +96,29 @@ pub(crate) enum Kind {
     /// An address space.
     VaSpace(Arc<VaSpace>),
     /// Channels that are scheduled together.
-    ChannelGroup { gpu: usize, id: u32, engine: u32, space: Option<Arc<VaSpace>>, timeslice: u64 },
+    ChannelGroup {
+        gpu: usize,
+        id: u32,
+        engine: u32,
+        space: Option<Arc<VaSpace>>,
+        timeslice: u64,
+        /// Subcontexts given out: asynchronous ones from the top down.
+        subcontexts: BTreeSet<u32>,
+    },
     /// An address space for some channels of a group.
-    ContextShare { space: Arc<VaSpace> },
+    ContextShare { space: Arc<VaSpace>, subcontext: u32 },
     /// A channel.
     Channel(Channel),
     /// An engine's class on a channel.
     Engine,
     /// A debugger session for the channel of an engine object.
-    Debugger { gpu: usize, channel: ChannelId },
+    Debugger { gpu: usize, channel: ChannelId, exception_mask: u32 },
+    /// An event: what it listens to is kept by [`super::events::Events`].
+    Event,
+    /// Address spaces and video memory that other devices may reach.
+    ThirdPartyP2p { gpu: usize, spaces: Vec<u32>, memory: Vec<u32> },
+    /// An object that only exists, of a GPU or of none.
+    Stateless { gpu: Option<usize> },
 }
 
 /// A channel.

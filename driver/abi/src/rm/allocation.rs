@@ -269,4 +269,14 @@ record! {
         limit: u64 @ 0x8;
         hVASpace: handle @ 0x10;
     }
+
+    /// Class header of the same number (`class/`).
+    pub mod NV2081_ALLOC_PARAMETERS: 4 {
+        reserved: u32 @ 0x0;
+    }
+
+    /// Class header of the same number (`class/`).
+    pub mod NV_CONFIDENTIAL_COMPUTE_ALLOC_PARAMS: 4 {
+        hClient: handle @ 0x0;
+    }
 }

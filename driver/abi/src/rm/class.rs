@@ -126,7 +126,7 @@ classes! {
     FERMI_CONTEXT_SHARE_A = 0x9067: KernelCtxShareApi [ChannelGroup], required NV_CTXSHARE_ALLOCATION_PARAMETERS, User;
     KERNEL_GRAPHICS_CONTEXT = 0x0090: KernelGraphicsContext [ChannelGroup, Channel], none, User;
     NV20_SUBDEVICE_0 = 0x2080: Subdevice [Device], optional NV2080_ALLOC_PARAMETERS, User;
-    NV2081_BINAPI = 0x2081: BinaryApi [Subdevice], optional, User;
+    NV2081_BINAPI = 0x2081: BinaryApi [Subdevice], optional NV2081_ALLOC_PARAMETERS, User;
     NV2082_BINAPI_PRIVILEGED = 0x2082: BinaryApiPrivileged [Subdevice], optional, Root;
     KEPLER_CHANNEL_GROUP_A = 0xa06c: KernelChannelGroupApi [Device], required NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS, User;
     NV01_MEMORY_LOCAL_PRIVILEGED = 0x003f: RegisterMemory [Device], none, User;
@@ -215,7 +215,7 @@ classes! {
     NV01_EVENT_OS_EVENT = 0x0079: Event [Any], required NV0005_ALLOC_PARAMETERS, User;
     NV01_EVENT_KERNEL_CALLBACK = 0x0078: Event [Any], required NV0005_ALLOC_PARAMETERS, User;
     NV01_EVENT_KERNEL_CALLBACK_EX = 0x007e: Event [Any], required NV0005_ALLOC_PARAMETERS, User;
-    NV_CONFIDENTIAL_COMPUTE = 0xcb33: ConfidentialComputeApi [Client], optional, User;
+    NV_CONFIDENTIAL_COMPUTE = 0xcb33: ConfidentialComputeApi [Client], optional NV_CONFIDENTIAL_COMPUTE_ALLOC_PARAMS, User;
     NV_COUNTER_COLLECTION_UNIT = 0xcbca: KernelCcuApi (single) [Subdevice], none, User;
     NV_CE_UTILS = 0x0050: CeUtilsApi [Subdevice], required, Root;
 }

@@ -110,6 +110,18 @@ layout! {
         MAP_CHANNEL 30:30;
         SKIP_CTXBUFFER_ALLOC 31:31;
     }
+
+    /// `notifyIndex` of an event (`nvos.h`, NV01_EVENT_...).
+    pub mod NV01_EVENT_NOTIFY_INDEX: 32 bits {
+        INDEX 15:0;
+        SUBDEVICE 23:16;
+        CLIENT_RM 26:26;
+        NONSTALL_INTR 27:27;
+        WITHOUT_EVENT_DATA 28:28;
+        SUBDEVICE_SPECIFIC 29:29;
+        PERMIT_NON_ROOT_EVENT_KERNEL_CALLBACK_CREATION 30:30;
+        BROADCAST 31:31;
+    }
 }
 
 /// `vaMode` of a device: it may hold several address spaces, and gets none by itself (`cl0080.h`).
@@ -122,3 +134,13 @@ pub const NV2080_ENGINE_TYPE_GRAPHICS: u32 = 1;
 pub const NV2080_ENGINE_TYPE_COPY0: u32 = 9;
 /// `type` of a memory allocation for notifiers and other small shared pages.
 pub const NVOS32_TYPE_NOTIFIER: u32 = 13;
+/// Notifier of a subdevice: the timer's (`cl2080_notification.h`).
+pub const NV2080_NOTIFIERS_TIMER: u32 = 11;
+/// Notifier of a subdevice: graphics and compute.
+pub const NV2080_NOTIFIERS_GRAPHICS: u32 = 12;
+/// Notifier of a subdevice: the first copy engine; the next nine follow it.
+pub const NV2080_NOTIFIERS_CE0: u32 = 23;
+/// Notifier of a subdevice: a robust-channel error.
+pub const NV2080_NOTIFIERS_RC_ERROR: u32 = 37;
+/// One past the last notifier of a subdevice.
+pub const NV2080_NOTIFIERS_MAXCOUNT: u32 = 198;

@@ -350,4 +350,48 @@ record! {
         info32: u32 @ 0x8;
         info16: u16 @ 0xc;
     }
+
+    /// `nvos.h`: RM_VID_HEAP_CONTROL. The members of the union have the function's name in front.
+    pub mod NVOS32_PARAMETERS: 184 {
+        hRoot: handle @ 0x0;
+        hObjectParent: handle @ 0x4;
+        function: u32 @ 0x8;
+        hVASpace: handle @ 0xc;
+        ivcHeapNumber: i16 @ 0x10;
+        status: status @ 0x14;
+        total: u64 @ 0x18;
+        free: u64 @ 0x20;
+        AllocSize_owner: u32 @ 0x28;
+        AllocSize_hMemory: handle @ 0x2c;
+        AllocSize_type: u32 @ 0x30;
+        AllocSize_flags: u32 @ 0x34;
+        AllocSize_attr: u32 @ 0x38;
+        AllocSize_format: u32 @ 0x3c;
+        AllocSize_comprCovg: u32 @ 0x40;
+        AllocSize_zcullCovg: u32 @ 0x44;
+        AllocSize_partitionStride: u32 @ 0x48;
+        AllocSize_width: u32 @ 0x4c;
+        AllocSize_height: u32 @ 0x50;
+        AllocSize_size: u64 @ 0x58;
+        AllocSize_alignment: u64 @ 0x60;
+        AllocSize_offset: u64 @ 0x68;
+        AllocSize_limit: u64 @ 0x70;
+        AllocSize_address: pointer @ 0x78;
+        AllocSize_rangeBegin: u64 @ 0x80;
+        AllocSize_rangeEnd: u64 @ 0x88;
+        AllocSize_attr2: u32 @ 0x90;
+        AllocSize_ctagOffset: u32 @ 0x94;
+        AllocSize_numaNode: i32 @ none, R550 => 0x98;
+        Free_owner: u32 @ 0x28;
+        Free_hMemory: handle @ 0x2c;
+        Free_flags: u32 @ 0x30;
+        AllocOsDesc_hMemory: handle @ 0x28;
+        AllocOsDesc_type: u32 @ 0x2c;
+        AllocOsDesc_flags: u32 @ 0x30;
+        AllocOsDesc_attr: u32 @ 0x34;
+        AllocOsDesc_attr2: u32 @ 0x38;
+        AllocOsDesc_descriptor: pointer @ 0x40;
+        AllocOsDesc_limit: u64 @ 0x48;
+        AllocOsDesc_descriptorType: u32 @ 0x50;
+    }
 }

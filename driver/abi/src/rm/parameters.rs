@@ -292,12 +292,12 @@ record! {
 
     /// Parameters of the control of the same name (`ctrl/`).
     pub mod NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS: 6168, R580 => 9240 {
-        globalSmId_gpcId: u16 [512 + 12] @ 0x0;
-        globalSmId_localTpcId: u16 [512 + 12] @ 0x2;
-        globalSmId_localSmId: u16 [512 + 12] @ 0x4;
-        globalSmId_globalTpcId: u16 [512 + 12] @ 0x6;
-        globalSmId_virtualGpcId: u16 [512 + 12] @ 0x8;
-        globalSmId_migratableTpcId: u16 [512 + 12] @ 0xa;
+        globalSmId_gpcId: u16 [512 + 12] @ 0x0, R580 => 0x0 x 512 + 18;
+        globalSmId_localTpcId: u16 [512 + 12] @ 0x2, R580 => 0x2 x 512 + 18;
+        globalSmId_localSmId: u16 [512 + 12] @ 0x4, R580 => 0x4 x 512 + 18;
+        globalSmId_globalTpcId: u16 [512 + 12] @ 0x6, R580 => 0x6 x 512 + 18;
+        globalSmId_virtualGpcId: u16 [512 + 12] @ 0x8, R580 => 0x8 x 512 + 18;
+        globalSmId_migratableTpcId: u16 [512 + 12] @ 0xa, R580 => 0xa x 512 + 18;
         globalSmId_ugpuId: u16 [512 + 18] @ none, R580 => 0xc;
         globalSmId_physicalCpcId: u16 [512 + 18] @ none, R580 => 0xe;
         globalSmId_virtualTpcId: u16 [512 + 18] @ none, R580 => 0x10;
@@ -569,5 +569,175 @@ record! {
     pub mod NV0041_CTRL_GET_SURFACE_INFO_PARAMS: 16 {
         surfaceInfoListSize: u32 @ 0x0;
         surfaceInfoList: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS: 4 {
+        featuresMask: u32 @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS: 3076 {
+        numDevices: u32 @ 0x0;
+        devices_gpuId: u32 [256 + 12] @ 0x4;
+        devices_gpuInstanceId: u32 [256 + 12] @ 0x8;
+        devices_computeInstanceId: u32 [256 + 12] @ 0xc;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_SYNC_GPU_BOOST_GROUP_INFO_PARAMS: 2244 {
+        groupCount: u32 @ 0x0;
+        pBoostGroups_gpuCount: u32 [16 + 140] @ 0x4;
+        pBoostGroups_boostGroupId: u32 [16 + 140] @ 0x88;
+        pBoostGroups_bBridgeless: bool [16 + 140] @ 0x8c;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS: 12 {
+        sharePolicy_target: handle @ 0x0;
+        sharePolicy_accessMask: u32 @ 0x4;
+        sharePolicy_type: u16 @ 0x8;
+        sharePolicy_action: u8 @ 0xa;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_PERF_CUDA_LIMIT_CONTROL_PARAMS: 1 {
+        bCudaLimit: bool @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_QUERY_ECC_STATUS_PARAMS: 984, R550 => 1024, R560 => 1264, R565 => 1464, R595 => 1664 {
+        units_enabled: bool [24 + 40] @ 0x0, R550 => 0x0 x 25, R560 => 0x0 x 31, R565 => 0x0 x 36, R595 => 0x0 x 41;
+        units_scrubComplete: bool [24 + 40] @ 0x1, R550 => 0x1 x 25, R560 => 0x1 x 31, R565 => 0x1 x 36, R595 => 0x1 x 41;
+        units_supported: bool [24 + 40] @ 0x2, R550 => 0x2 x 25, R560 => 0x2 x 31, R565 => 0x2 x 36, R595 => 0x2 x 41;
+        flags: u32 @ 0x3c4, R550 => 0x3ec, R560 => 0x4dc, R565 => 0x5a4, R595 => 0x66c;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_COMPUTE_POLICY_CONFIG_PARAMS: 260 {
+        numConfigs: u32 @ 0x0;
+        configList_type: u32 [32 + 8] @ 0x4;
+        configList_timeslice: u32 [32 + 8] @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO_PARAMS: 40, R550 => 48, R580 => 56 {
+        state: u8 @ 0x0;
+        status: status @ 0x4;
+        clusterUuid: u8 [16] @ 0x8;
+        fabricPartitionId: u16 @ 0x18;
+        fabricCaps: u64 @ 0x20;
+        fabricCliqueId: u32 @ none, R550 => 0x28;
+        fabricHealthMask: u32 @ none, R550 => 0x2c;
+        fabricHealthSummary: u8 @ none, R580 => 0x30;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GR_GET_SM_ISSUE_RATE_MODIFIER_PARAMS: 32 {
+        grRouteInfo_flags: u32 @ 0x0;
+        grRouteInfo_route: u64 @ 0x8;
+        imla0: u8 @ 0x10;
+        fmla16: u8 @ 0x11;
+        dp: u8 @ 0x12;
+        fmla32: u8 @ 0x13;
+        ffma: u8 @ 0x14;
+        imla1: u8 @ 0x15;
+        imla2: u8 @ 0x16;
+        imla3: u8 @ 0x17;
+        imla4: u8 @ 0x18;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_CMD_BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS_PARAMS: 104, R560 => 112 {
+        capType: u32 @ none, R560 => 0x0;
+        dbdf: u32 @ none, R560 => 0x4;
+        atomicOp_bSupported: bool [13 + 8] @ 0x0, R560 => 0x8;
+        atomicOp_attributes: u32 [13 + 8] @ 0x4, R560 => 0xc;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_CMD_BUS_GET_C2C_INFO_PARAMS: 28 {
+        bIsLinkUp: bool @ 0x0;
+        bLinkInHS: bool @ 0x1;
+        nrLinks: u32 @ 0x4;
+        maxNrLinks: u32 @ 0x8;
+        linkMask: u32 @ 0xc;
+        perLinkBwMBps: u32 @ 0x10;
+        perLinkLaneWidth: u32 @ 0x14;
+        remoteType: u32 @ 0x18;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`): what a GPU without links answers.
+    pub mod NV2080_CTRL_CMD_NVLINK_GET_NVLINK_STATUS_PARAMS: 5896, R560 => 6152, R570 => 13320, R580 => 13344, R595 => 13864 {
+        enabledLinkMask: u32 @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS: 1928 {
+        numQueries: u16 @ 0x0;
+        queries_queryType: u16 [96 + 20] @ 0x8;
+        queries_status: status [96 + 20] @ 0xc;
+        queries_queryData_0: u32 [96 + 20] @ 0x10;
+        queries_queryData_1: u32 [96 + 20] @ 0x14;
+        queries_queryData_2: u32 [96 + 20] @ 0x18;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV503C_CTRL_REGISTER_VA_SPACE_PARAMS: 16 {
+        hVASpace: handle @ 0x0;
+        vaSpaceToken: u64 @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV503C_CTRL_UNREGISTER_VA_SPACE_PARAMS: 4 {
+        hVASpace: handle @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV503C_CTRL_REGISTER_VIDMEM_PARAMS: 32 {
+        hMemory: handle @ 0x0;
+        address: u64 @ 0x8;
+        size: u64 @ 0x10;
+        offset: u64 @ 0x18;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV503C_CTRL_UNREGISTER_VIDMEM_PARAMS: 4 {
+        hMemory: handle @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV90E6_CTRL_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK_PARAMS: 8 {
+        eccMask: u32 @ 0x0;
+        nvlinkMask: u32 @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES_PARAMS: 5, R550 => 6 {
+        cpuCapability: u8 @ 0x0;
+        gpusCapability: u8 @ 0x1;
+        environment: u8 @ 0x2;
+        ccFeature: u8 @ 0x3;
+        devToolsMode: u8 @ 0x4;
+        multiGpuMode: u8 @ none, R550 => 0x5;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS: 24 {
+        object_type: u32 @ 0x0;
+        object_hDevice: handle @ 0x4;
+        object_hParent: handle @ 0x8;
+        object_hObject: handle @ 0xc;
+        fd: i32 @ 0x10;
+        flags: u32 @ 0x14;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS: 20 {
+        fd: i32 @ 0x0;
+        object_type: u32 @ 0x4;
+        object_hDevice: handle @ 0x8;
+        object_hParent: handle @ 0xc;
+        object_hObject: handle @ 0x10;
     }
 }

@@ -1,0 +1,222 @@
+//! Controls of a device or subdevice that say which GPU it is.
+
+use nv_abi::{
+    Record,
+    rm::{
+        NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS as ClassList,
+        NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS as ClassListV2,
+        NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS as NumSubdevices,
+        NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS as Virtualization,
+        NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO_PARAMS as FabricProbe,
+        NV2080_CTRL_GPU_GET_COMPUTE_POLICY_CONFIG_PARAMS as Policies,
+        NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS as Engines, NV2080_CTRL_GPU_GET_GID_INFO_PARAMS as Gid,
+        NV2080_CTRL_GPU_GET_ID_PARAMS as GpuId, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS as GpuInfo,
+        NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS as NameString,
+        NV2080_CTRL_GPU_GET_SHORT_NAME_STRING_PARAMS as ShortName,
+        NV2080_CTRL_GPU_GET_SIMULATION_INFO_PARAMS as Simulation,
+        NV2080_CTRL_GPU_QUERY_COMPUTE_MODE_RULES_PARAMS as ComputeMode,
+        NV2080_CTRL_GPU_QUERY_ECC_STATUS_PARAMS as Ecc, NV2080_CTRL_GSP_GET_FEATURES_PARAMS as Gsp,
+        NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS as ArchInfo,
+        NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS as Correlation,
+        NV2080_CTRL_TIMER_GET_TIME_PARAMS as Time,
+        NV90E6_CTRL_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK_PARAMS as ErrorMasks,
+        Status,
+    },
+};
+
+use super::{
+    super::{Kernel, Refusal, control::Target, control::set_text},
+    Listed, find, set_uuid,
+};
+use crate::{client_memory, host};
+
+impl Kernel {
+    pub(in super::super) fn class_list(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let classes = self.gpu(target)?.profile.classes;
+        let (given, pointer) = (p.get(&ClassList::numClasses)?, p.get(&ClassList::classList)?);
+        // Without a list the call answers how long it has to be.
+        if pointer != 0 {
+            if given < classes.len() as u64 {
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+            let bytes: Vec<u8> = classes.iter().flat_map(|class| class.to_le_bytes()).collect();
+            client_memory::write(pointer, &bytes)?;
+        }
+        Ok(p.set(&ClassList::numClasses, classes.len() as u64)?)
+    }
+
+    pub(in super::super) fn class_list_v2(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let classes = self.gpu(target)?.profile.classes;
+        if classes.len() > ClassListV2::classList.count(self.branch) as usize {
+            return Err(Status::INVALID_STATE.into());
+        }
+        for (i, class) in (0..).zip(classes) {
+            p.set_at(&ClassListV2::classList, i, (*class).into())?;
+        }
+        Ok(p.set(&ClassListV2::numClasses, classes.len() as u64)?)
+    }
+
+    pub(in super::super) fn num_subdevices(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&NumSubdevices::numSubDevices, 1)?)
+    }
+
+    pub(in super::super) fn virtualization_mode(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let mode = self.gpu(target)?.profile.virtualization_mode;
+        Ok(p.set(&Virtualization::virtualizationMode, mode.into())?)
+    }
+
+    pub(in super::super) fn name_string(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        // Flag 1 asks for UTF-16.
+        if p.get(&NameString::gpuNameStringFlags)? != 0 {
+            return Err(self.not_supported("NV2080_CTRL_CMD_GPU_GET_NAME_STRING in UTF-16"));
+        }
+        let name = self.gpu(target)?.profile.name;
+        set_text(p, &NameString::gpuNameString_ascii, name)
+    }
+
+    pub(in super::super) fn short_name_string(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let chip = self.gpu(target)?.profile.short_name;
+        set_text(p, &ShortName::gpuShortNameString, chip)
+    }
+
+    /// GPU_GET_SIMULATION_INFO: the answer of silicon, so that clients take the way that they take on a card.
+    pub(in super::super) fn simulation_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&Simulation::r#type, 0)?)
+    }
+
+    pub(in super::super) fn gpu_id(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let id = self.gpu(target)?.id;
+        Ok(p.set(&GpuId::gpuId, id.into())?)
+    }
+
+    pub(in super::super) fn gpu_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// The index proper (NV2080_CTRL_GPU_INFO_INDEX_INDEX).
+        const INDEX: u32 = 0x00ff_ffff;
+        let list = Listed {
+            name: "NV2080_CTRL_CMD_GPU_GET_INFO_V2",
+            size: GpuInfo::gpuInfoListSize,
+            index: GpuInfo::gpuInfoList_index,
+            data: GpuInfo::gpuInfoList_data,
+            end: u32::MAX,
+        };
+        self.answer_list(p, &list, |kernel, index| {
+            Ok(find(kernel.gpu(target)?.profile.gpu_info, index & INDEX))
+        })
+    }
+
+    pub(in super::super) fn gid_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let uuid = self.gpu(target)?.uuid;
+        if p.get(&Gid::index)? != 0 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        // Bit 1 of the flags asks for bytes, bit 0 for a digest that no module has any more.
+        let flags = p.get(&Gid::flags)?;
+        if flags & !2 != 0 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let length = set_uuid(p, &Gid::data, &uuid, flags & 2 != 0)?;
+        Ok(p.set(&Gid::length, length)?)
+    }
+
+    pub(in super::super) fn engines(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let engines = self.gpu(target)?.profile.engines;
+        p.set(&Engines::engineCount, engines.len() as u64)?;
+        for (i, engine) in (0..).zip(engines) {
+            p.set_at(&Engines::engineList, i, (*engine).into())?;
+        }
+        Ok(())
+    }
+
+    /// GPU_QUERY_ECC_STATUS: nothing ever goes wrong in simulated memory.
+    pub(in super::super) fn ecc_status(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let units = self.gpu(target)?.profile.ecc_units;
+        let count = Ecc::units_enabled.count(self.branch);
+        for unit in units.iter().copied().filter(|unit| *unit < count) {
+            p.set_at(&Ecc::units_enabled, unit, 1)?;
+            p.set_at(&Ecc::units_scrubComplete, unit, 1)?;
+            p.set_at(&Ecc::units_supported, unit, 1)?;
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn compute_mode_rules(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&ComputeMode::rules, 0)?)
+    }
+
+    /// GPU_GET_COMPUTE_POLICY_CONFIG: one policy, the default time slice.
+    pub(in super::super) fn compute_policy(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        p.set(&Policies::numConfigs, 1)?;
+        p.set(&Policies::configList_type, 0)?;
+        Ok(p.set(&Policies::configList_timeslice, 0)?)
+    }
+
+    pub(in super::super) fn fabric_probe(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV2080_CTRL_GPU_FABRIC_PROBE_STATE_UNSUPPORTED.
+        const UNSUPPORTED: u64 = 0;
+        Ok(p.set(&FabricProbe::state, UNSUPPORTED)?)
+    }
+
+    pub(in super::super) fn gsp_features(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        p.set(&Gsp::gspFeatures, 1)?;
+        p.set(&Gsp::bValid, 1)?;
+        p.set(&Gsp::bDefaultGspRmGpu, 1)?;
+        let version = self.version.clone();
+        set_text(p, &Gsp::firmwareVersion, &version)
+    }
+
+    pub(in super::super) fn arch_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let profile = &self.gpu(target)?.profile;
+        p.set(&ArchInfo::architecture, profile.architecture.into())?;
+        p.set(&ArchInfo::implementation, profile.implementation.into())?;
+        p.set(&ArchInfo::revision, profile.pci_revision.into())?;
+        Ok(p.set(&ArchInfo::subRevision, profile.pci_sub_revision.into())?)
+    }
+
+    pub(in super::super) fn error_masks(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (ecc, nvlink) = self.gpu(target)?.profile.error_interrupt_masks;
+        p.set(&ErrorMasks::eccMask, ecc.into())?;
+        Ok(p.set(&ErrorMasks::nvlinkMask, nvlink.into())?)
+    }
+
+    pub(in super::super) fn timer_get_time(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&Time::time_nsec, host::now())?)
+    }
+
+    /// TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO: the GPU's clock is the computer's.
+    pub(in super::super) fn time_correlation(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV2080_TIMER_GPU_CPU_TIME_CPU_CLK_ID_OSTIME: the wall clock, in microseconds.
+        const OSTIME: u64 = 1;
+        let clock = p.get(&Correlation::cpuClkId)? & 0xf;
+        let samples = p.get(&Correlation::sampleCount)?;
+        if samples > u64::from(Correlation::samples_cpuTime.count) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        if clock != OSTIME {
+            return Err(self.not_supported(format!("time correlation with CPU clock {clock}")));
+        }
+        for i in 0..samples as u32 {
+            let now = host::now();
+            p.set_at(&Correlation::samples_cpuTime, i, now / 1000)?;
+            p.set_at(&Correlation::samples_gpuTime, i, now)?;
+        }
+        Ok(())
+    }
+
+    /// PERF_BOOST: a request for clocks, which the simulated GPU does not have: always at its best.
+    pub(in super::super) fn perf_boost(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// PERF_CUDA_LIMIT_SET_CONTROL: as for PERF_BOOST.
+    pub(in super::super) fn cuda_limit(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! Controls of a client: the module's version, and which GPUs there are.
+
+use nv_abi::{
+    Record, StructField,
+    rm::{
+        NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES_PARAMS as Confidential,
+        NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS as AddressSpace,
+        NV0000_CTRL_GPU_ATTACH_IDS_PARAMS as Attach, NV0000_CTRL_GPU_DETACH_IDS_PARAMS as Detach,
+        NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS as ActiveDevices,
+        NV0000_CTRL_GPU_GET_ATTACHED_IDS_PARAMS as Attached,
+        NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS as DeviceIds, NV0000_CTRL_GPU_GET_ID_INFO_PARAMS as IdInfo,
+        NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS as IdInfoV2,
+        NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS as Memop, NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS as PciInfo,
+        NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS as Probed,
+        NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS as UuidOf,
+        NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS as BuildVersion,
+        NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS as BuildVersionV2,
+        NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS as FabricStatus,
+        NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS as Features,
+        NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS as Peers,
+        NV0000_SYNC_GPU_BOOST_GROUP_INFO_PARAMS as BoostGroups, Status,
+    },
+};
+
+use super::{
+    super::{Kernel, Kind, MemoryHome, Refusal, control::Target, control::set_text},
+    set_uuid,
+};
+use crate::client_memory;
+
+/// The end of a list of GPU ids.
+const INVALID_ID: u64 = 0xffff_ffff;
+/// "All GPUs" to attach or detach.
+const ALL_IDS: u64 = 0x0000_ffff;
+/// `sliStatus` of a GPU that is linked to no other.
+const SLI_NONE: u64 = 0x41;
+/// A GPU instance or compute instance that there is none of.
+const NO_INSTANCE: u64 = 0xffff_ffff;
+
+/// How a release was built.
+struct Build {
+    branch: String,
+    tree: String,
+    change: u32,
+}
+
+impl Build {
+    /// The builds' own names are known of one release; the others' follow the same pattern.
+    fn of(version: &str, branch: nv_abi::Branch) -> Self {
+        if version == "580.159.04" {
+            // As an H200 with this release answered.
+            let branch = "r582_49".to_owned();
+            return Self { branch, tree: "rel/gpu_drv/r580/r582_49-530".to_owned(), change: 0x0242_246f };
+        }
+        let name = format!("r{branch}_00");
+        Self { tree: format!("rel/gpu_drv/r{branch}/{name}-0"), branch: name, change: 0 }
+    }
+
+    fn title(&self) -> String {
+        format!("Private {} {} unknown", self.branch, self.tree)
+    }
+}
+
+impl Kernel {
+    pub(in super::super) fn build_version(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let size = p.get(&BuildVersion::sizeOfStrings)? as usize;
+        let build = Build::of(&self.version, self.branch);
+        let texts = [
+            (&BuildVersion::pDriverVersionBuffer, self.version.clone()),
+            (&BuildVersion::pVersionBuffer, build.tree.clone()),
+            (&BuildVersion::pTitleBuffer, build.title()),
+        ];
+        p.set(&BuildVersion::changelistNumber, 0)?;
+        p.set(&BuildVersion::officialChangelistNumber, build.change.into())?;
+        let need = texts.iter().map(|(_, text)| text.len() + 1).max().unwrap_or(0);
+        // A first call may ask for the size alone.
+        if size == 0 {
+            return Ok(p.set(&BuildVersion::sizeOfStrings, need as u64)?);
+        }
+        if size < need {
+            return Err(Status::INVALID_STRING_LENGTH.into());
+        }
+        for (pointer, text) in texts {
+            let mut bytes = text.into_bytes();
+            bytes.resize(need, 0);
+            client_memory::write(p.get(pointer)?, &bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn build_version_v2(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let build = Build::of(&self.version, self.branch);
+        set_text(p, &BuildVersionV2::driverVersionBuffer, &self.version)?;
+        set_text(p, &BuildVersionV2::versionBuffer, &build.tree)?;
+        set_text(p, &BuildVersionV2::titleBuffer, &build.title())?;
+        if BuildVersionV2::driverBranch.offset(self.branch).is_some() {
+            set_text(p, &BuildVersionV2::driverBranch, &build.branch)?;
+        }
+        Ok(p.set(&BuildVersionV2::officialChangelistNumber, build.change.into())?)
+    }
+
+    /// SYSTEM_GET_FEATURES, as the card's machine answered.
+    pub(in super::super) fn system_features(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&Features::featuresMask, 8)?)
+    }
+
+    pub(in super::super) fn fabric_status(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV0000_CTRL_GET_SYSTEM_FABRIC_STATUS_SKIP: no fabric to wait for.
+        const SKIP: u64 = 1;
+        Ok(p.set(&FabricStatus::fabricStatus, SKIP)?)
+    }
+
+    /// P2P caps of pairs of GPUs: other GPUs are reached over PCI; a GPU is no peer of itself.
+    pub(in super::super) fn peer_matrix(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// Writes, reads, and the PCI bus as the way (NV0000_CTRL_SYSTEM_GET_P2P_CAPS).
+        const OVER_PCI: u64 = 0x47;
+        /// Columns of the tables.
+        const WIDTH: u32 = 8;
+        let (rows, columns) = (p.get(&Peers::grpACount)? as u32, p.get(&Peers::grpBCount)? as u32);
+        if rows == 0 || rows > WIDTH || columns > WIDTH {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        // Without a second group the first is compared with itself.
+        let (others, columns) =
+            if columns == 0 { (&Peers::gpuIdGrpA, rows) } else { (&Peers::gpuIdGrpB, columns) };
+        for row in 0..rows {
+            let a = self.gpu_by_id(p.get_at(&Peers::gpuIdGrpA, row)?)?.0;
+            for column in 0..columns {
+                let b = self.gpu_by_id(p.get_at(others, column)?)?.0;
+                let caps = if a == b { 0 } else { OVER_PCI };
+                p.set_at(&Peers::p2pCaps, row * WIDTH + column, caps)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn boost_groups(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&BoostGroups::groupCount, 0)?)
+    }
+
+    pub(in super::super) fn memop_enable(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&Memop::enableMask, 0)?)
+    }
+
+    pub(in super::super) fn active_devices(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        p.set(&ActiveDevices::numDevices, self.gpus.len() as u64)?;
+        for (i, gpu) in (0..).zip(&self.gpus) {
+            p.set_at(&ActiveDevices::devices_gpuId, i, gpu.id.into())?;
+            p.set_at(&ActiveDevices::devices_gpuInstanceId, i, NO_INSTANCE)?;
+            p.set_at(&ActiveDevices::devices_computeInstanceId, i, NO_INSTANCE)?;
+        }
+        Ok(())
+    }
+
+    /// CLIENT_GET_ADDR_SPACE_TYPE: what an object would be mapped as.
+    pub(in super::super) fn address_space_type(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        const SYSTEM: u64 = 1;
+        const VIDEO: u64 = 2;
+        const REGISTERS: u64 = 3;
+        let kind = match &self.object(target.client, p.get(&AddressSpace::hObject)? as u32)?.kind {
+            Kind::Memory(memory) => match memory.home {
+                MemoryHome::Video { .. } => VIDEO,
+                MemoryHome::System | MemoryHome::Client => SYSTEM,
+            },
+            Kind::Usermode { in_bar1: true, .. } => VIDEO,
+            Kind::Usermode { in_bar1: false, .. } => REGISTERS,
+            _ => return Err(Status::INVALID_OBJECT.into()),
+        };
+        Ok(p.set(&AddressSpace::addrSpaceType, kind)?)
+    }
+
+    /// Confidential computing: the card can, and is not set up for it.
+    pub(in super::super) fn confidential_capabilities(
+        &mut self,
+        _: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let hopper = self.gpus.iter().any(|gpu| gpu.profile.generation >= nv_abi::arch::Generation::Hopper);
+        p.set(&Confidential::cpuCapability, 0)?;
+        Ok(p.set(&Confidential::gpusCapability, if hopper { 2 } else { 0 })?)
+    }
+
+    fn set_ids(
+        p: &mut Record,
+        field: &StructField,
+        ids: impl IntoIterator<Item = u32>,
+    ) -> Result<(), Refusal> {
+        let mut ids = ids.into_iter().map(u64::from);
+        for i in 0..field.count {
+            p.set_at(field, i, ids.next().unwrap_or(INVALID_ID))?;
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn attached_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let attached = self.gpus.iter().filter(|gpu| gpu.is_attached()).map(|gpu| gpu.id);
+        Self::set_ids(p, &Attached::gpuIds, attached)
+    }
+
+    pub(in super::super) fn probed_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Self::set_ids(p, &Probed::gpuIds, self.gpus.iter().map(|gpu| gpu.id))?;
+        Self::set_ids(p, &Probed::excludedGpuIds, [])
+    }
+
+    /// The GPUs that a list names, or the id that is unknown.
+    fn listed(&self, p: &Record, field: &StructField) -> Result<Result<Vec<usize>, u64>, Refusal> {
+        let mut gpus = Vec::new();
+        for i in 0..field.count {
+            match p.get_at(field, i)? {
+                INVALID_ID => break,
+                ALL_IDS => return Ok(Ok((0..self.gpus.len()).collect())),
+                id => match self.gpu_by_id(id) {
+                    Ok((gpu, _)) => gpus.push(gpu),
+                    Err(_) => return Ok(Err(id)),
+                },
+            }
+        }
+        Ok(Ok(gpus))
+    }
+
+    pub(in super::super) fn attach_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        match self.listed(p, &Attach::gpuIds)? {
+            Ok(gpus) => gpus.into_iter().for_each(|gpu| self.gpus[gpu].attached = true),
+            Err(id) => {
+                p.set(&Attach::failedId, id)?;
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn detach_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let gpus = self.listed(p, &Detach::gpuIds)?.map_err(|_| Status::INVALID_ARGUMENT)?;
+        gpus.into_iter().for_each(|gpu| self.gpus[gpu].attached = false);
+        Ok(())
+    }
+
+    /// Whether a client has a device on the GPU (NV0000_CTRL_GPU_ID_INFO_IN_USE).
+    fn is_in_use(&self, index: usize) -> bool {
+        let mut objects = self.clients.values().flat_map(|client| client.objects.values());
+        objects.any(|object| matches!(object.kind, Kind::Device { gpu, .. } if gpu == index))
+    }
+
+    pub(in super::super) fn id_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (index, id) = self.gpu_by_id(p.get(&IdInfo::gpuId)?).map(|(index, gpu)| (index, gpu.id))?;
+        p.set(&IdInfo::gpuFlags, self.is_in_use(index).into())?;
+        p.set(&IdInfo::sliStatus, SLI_NONE)?;
+        p.set(&IdInfo::deviceInstance, index as u64)?;
+        p.set(&IdInfo::subDeviceInstance, 0)?;
+        p.set(&IdInfo::boardId, id.into())?;
+        p.set(&IdInfo::gpuInstance, index as u64)?;
+        p.set(&IdInfo::numaId, 0xffff_ffff)?;
+        Ok(())
+    }
+
+    pub(in super::super) fn id_info_v2(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (index, id) = self.gpu_by_id(p.get(&IdInfoV2::gpuId)?).map(|(index, gpu)| (index, gpu.id))?;
+        p.set(&IdInfoV2::gpuFlags, self.is_in_use(index).into())?;
+        p.set(&IdInfoV2::sliStatus, SLI_NONE)?;
+        p.set(&IdInfoV2::deviceInstance, index as u64)?;
+        p.set(&IdInfoV2::subDeviceInstance, 0)?;
+        p.set(&IdInfoV2::boardId, id.into())?;
+        p.set(&IdInfoV2::gpuInstance, index as u64)?;
+        p.set(&IdInfoV2::numaId, 0xffff_ffff)?;
+        Ok(())
+    }
+
+    pub(in super::super) fn device_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        // A bit per device instance.
+        Ok(p.set(&DeviceIds::deviceIds, (1 << self.gpus.len()) - 1)?)
+    }
+
+    pub(in super::super) fn pci_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let place = self.gpu_by_id(p.get(&PciInfo::gpuId)?)?.1.place;
+        p.set(&PciInfo::domain, 0)?;
+        p.set(&PciInfo::bus, place.bus.into())?;
+        Ok(p.set(&PciInfo::slot, place.slot.into())?)
+    }
+
+    pub(in super::super) fn uuid_from_gpu_id(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        let uuid = self.gpu_by_id(p.get(&UuidOf::gpuId)?)?.1.uuid;
+        // Bit 1 of the flags asks for bytes.
+        let binary = p.get(&UuidOf::flags)? & 2 != 0;
+        let length = set_uuid(p, &UuidOf::gpuUuid, &uuid, binary)?;
+        Ok(p.set(&UuidOf::uuidStrLen, length)?)
+    }
+
+}
