@@ -19,6 +19,7 @@ use crate::{
     memory::{Backing, BackingError, PAGE, unmap_for_client},
     profile::Profile,
     rm::{Gpu, Kernel, MapContext},
+    uvm::ClientView,
 };
 
 /// The doorbell's offset in the usermode page (`dev_usermode`, NV_USERMODE_NOTIFY_CHANNEL_PENDING).
@@ -130,6 +131,8 @@ impl Builder {
 #[derive(Debug)]
 struct ClientMapping {
     length: u64,
+    /// The UVM file whose managed memory this is, by serial.
+    uvm: Option<u64>,
     /// The GPU and the page behind it, where the mapping is a doorbell page.
     doorbell: Option<(Arc<Host>, Arc<Backing>)>,
 }
@@ -214,6 +217,23 @@ impl Machine {
         self.hosts.iter().all(|host| host.wait_idle(end.saturating_duration_since(Instant::now())))
     }
 
+    /// Maps what UVM has at an address; managed memory that cannot be mapped there does not come to be.
+    fn map_uvm(&self, serial: u64, view: ClientView, mapping: Mapping) -> Result<u64, Errno> {
+        let mut mappings = self.mappings();
+        match view.backing.map_for_client(mapping.address, view.offset, mapping.length, true) {
+            Ok(address) => {
+                let entry = ClientMapping { length: mapping.length, uvm: Some(serial), doorbell: None };
+                mappings.insert(address, entry);
+                Ok(address)
+            }
+            Err(errno) => {
+                drop(mappings);
+                self.kernel().uvm_munmap(serial, mapping.offset, mapping.length);
+                Err(errno)
+            }
+        }
+    }
+
     fn doorbell_page(&self, page: u64, offset: u32) -> Result<(Arc<Host>, Arc<Backing>), Errno> {
         let mappings = self.mappings();
         let mapping = mappings.get(&page).ok_or(Errno::EFAULT)?;
@@ -260,7 +280,10 @@ impl Ioctl for Machine {
             let mut kernel = self.kernel();
             let file = kernel.file(fd)?;
             if file.node == Node::Uvm {
-                return Err(kernel.uvm_mmap(fd));
+                let serial = file.serial;
+                let view = kernel.uvm_mmap(fd, mapping)?;
+                drop(kernel);
+                return self.map_uvm(serial, view, mapping);
             }
             if mapping.offset != 0 {
                 return Err(Errno::EINVAL);
@@ -274,17 +297,22 @@ impl Ioctl for Machine {
         let address =
             context.backing.map_for_client(mapping.address, context.offset, length, !context.read_only)?;
         let doorbell = doorbell.map(|host| (host, Arc::clone(&context.backing)));
-        mappings.insert(address, ClientMapping { length: mapping.length, doorbell });
+        mappings.insert(address, ClientMapping { length: mapping.length, uvm: None, doorbell });
         Ok(address)
     }
 
     fn munmap(&self, address: u64, length: u64) -> Result<(), Errno> {
-        let mut mappings = self.mappings();
-        if mappings.get(&address).is_none_or(|mapping| mapping.length != length) {
-            return Err(Errno::EINVAL);
+        let uvm = {
+            let mut mappings = self.mappings();
+            let mapping = mappings.get(&address).filter(|mapping| mapping.length == length);
+            let uvm = mapping.ok_or(Errno::EINVAL)?.uvm;
+            unmap_for_client(address, length)?;
+            mappings.remove(&address);
+            uvm
+        };
+        if let Some(serial) = uvm {
+            self.kernel().uvm_munmap(serial, address, length);
         }
-        unmap_for_client(address, length)?;
-        mappings.remove(&address);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! Offsets and sizes were computed from the headers of NVIDIA/open-gpu-kernel-modules (MIT) at tags 535.288.01,
 //! 550.163.01, 560.35.03, 565.77, 570.211.01, 580.142, 590.48.01 and 595.45.04 with a compiler, not by hand.
 
-use crate::record;
+use crate::{Branch, record};
 
 record! {
     /// Argument of `UVM_INITIALIZE` (`uvm_ioctl.h`).
@@ -222,6 +222,51 @@ record! {
         rmStatus: status @ 0x498, R550 => 0x2418;
     }
 
+    /// Argument of `UVM_PREVENT_MIGRATION_RANGE_GROUPS` and of `UVM_ALLOW_MIGRATION_RANGE_GROUPS` (`uvm_ioctl.h`).
+    pub mod UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS: 272 {
+        rangeGroupIds: u64 [32] @ 0x0;
+        numGroupIds: u64 @ 0x100;
+        rmStatus: status @ 0x108;
+    }
+
+    /// Argument of `UVM_MIGRATE_RANGE_GROUP` (`uvm_ioctl.h`).
+    pub mod UVM_MIGRATE_RANGE_GROUP_PARAMS: 32 {
+        rangeGroupId: u64 @ 0x0;
+        destinationUuid_uuid: u8 [16] @ 0x8;
+        rmStatus: status @ 0x18;
+    }
+
+    /// Argument of `UVM_ENABLE_SYSTEM_WIDE_ATOMICS` and of its opposite (`uvm_ioctl.h`).
+    pub mod UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS: 20 {
+        gpu_uuid_uuid: u8 [16] @ 0x0;
+        rmStatus: status @ 0x10;
+    }
+
+    /// Argument of `UVM_ALLOC_DEVICE_P2P` (`uvm_ioctl.h`).
+    pub mod UVM_ALLOC_DEVICE_P2P_PARAMS: 56 {
+        base: u64 @ 0x0;
+        length: u64 @ 0x8;
+        offset: u64 @ 0x10;
+        gpuUuid_uuid: u8 [16] @ 0x18;
+        rmCtrlFd: i32 @ 0x28;
+        hClient: handle @ 0x2c;
+        hMemory: handle @ 0x30;
+        rmStatus: status @ 0x34;
+    }
+
+    /// Argument of `UVM_CLEAR_ALL_ACCESS_COUNTERS` (`uvm_ioctl.h`).
+    pub mod UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS: 4 {
+        rmStatus: status @ 0x0;
+    }
+
+    /// Argument of `UVM_DISCARD` (`uvm_ioctl.h`).
+    pub mod UVM_DISCARD_PARAMS: 32 {
+        base: u64 @ 0x0;
+        length: u64 @ 0x8;
+        flags: u64 @ 0x10;
+        rmStatus: status @ 0x18;
+    }
+
     /// Argument of `UVM_CLEAN_UP_ZOMBIE_RESOURCES` (`uvm_ioctl.h`).
     pub mod UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS: 4 {
         rmStatus: status @ 0x0;
@@ -280,10 +325,20 @@ pub struct Call {
     pub name: &'static str,
     /// Its argument; `None` where the kernel reads none.
     pub argument: Option<&'static crate::Struct>,
+    /// The first branch that has it, and the first one that has it no more.
+    pub branches: (Branch, Option<Branch>),
+}
+
+impl Call {
+    /// Whether the module of a branch has the call.
+    pub fn exists(&self, branch: Branch) -> bool {
+        let (since, until) = self.branches;
+        since <= branch && until.is_none_or(|until| branch < until)
+    }
 }
 
 macro_rules! calls {
-    ($($name:ident = $number:literal $(($argument:ident))?;)*) => {
+    ($($name:ident = $number:literal $(($argument:ident))? $([since $since:ident])? $([until $until:ident])?;)*) => {
         $(
             #[doc = concat!("Request word of `", stringify!($name), "`.")]
             pub const $name: u32 = $number;
@@ -294,28 +349,35 @@ macro_rules! calls {
                 number: $number,
                 name: stringify!($name),
                 argument: calls!(@argument $($argument)?),
+                branches: (calls!(@since $($since)?), calls!(@until $($until)?)),
             }),*
         ];
     };
+    (@since) => { Branch::R535 };
+    (@since $since:ident) => { Branch::$since };
+    (@until) => { None };
+    (@until $until:ident) => { Some(Branch::$until) };
     (@argument) => { None };
     (@argument $argument:ident) => { Some(&$argument::STRUCT) };
 }
 
 calls! {
-    UVM_CREATE_RANGE_GROUP = 23 (UVM_CREATE_RANGE_GROUP_PARAMS);
-    UVM_DESTROY_RANGE_GROUP = 24 (UVM_DESTROY_RANGE_GROUP_PARAMS);
+    UVM_CREATE_RANGE_GROUP = 23 (UVM_CREATE_RANGE_GROUP_PARAMS) [until R610];
+    UVM_DESTROY_RANGE_GROUP = 24 (UVM_DESTROY_RANGE_GROUP_PARAMS) [until R610];
     UVM_REGISTER_GPU_VASPACE = 25 (UVM_REGISTER_GPU_VASPACE_PARAMS);
     UVM_UNREGISTER_GPU_VASPACE = 26 (UVM_UNREGISTER_GPU_VASPACE_PARAMS);
     UVM_REGISTER_CHANNEL = 27 (UVM_REGISTER_CHANNEL_PARAMS);
     UVM_UNREGISTER_CHANNEL = 28 (UVM_UNREGISTER_CHANNEL_PARAMS);
     UVM_ENABLE_PEER_ACCESS = 29 (UVM_ENABLE_PEER_ACCESS_PARAMS);
     UVM_DISABLE_PEER_ACCESS = 30 (UVM_DISABLE_PEER_ACCESS_PARAMS);
-    UVM_SET_RANGE_GROUP = 31 (UVM_SET_RANGE_GROUP_PARAMS);
+    UVM_SET_RANGE_GROUP = 31 (UVM_SET_RANGE_GROUP_PARAMS) [until R610];
     UVM_MAP_EXTERNAL_ALLOCATION = 33 (UVM_MAP_EXTERNAL_ALLOCATION_PARAMS);
     UVM_FREE = 34 (UVM_FREE_PARAMS);
     UVM_REGISTER_GPU = 37 (UVM_REGISTER_GPU_PARAMS);
     UVM_UNREGISTER_GPU = 38 (UVM_UNREGISTER_GPU_PARAMS);
     UVM_PAGEABLE_MEM_ACCESS = 39 (UVM_PAGEABLE_MEM_ACCESS_PARAMS);
+    UVM_PREVENT_MIGRATION_RANGE_GROUPS = 40 (UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS) [until R610];
+    UVM_ALLOW_MIGRATION_RANGE_GROUPS = 41 (UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS) [until R610];
     UVM_SET_PREFERRED_LOCATION = 42 (UVM_SET_PREFERRED_LOCATION_PARAMS);
     UVM_UNSET_PREFERRED_LOCATION = 43 (UVM_UNSET_PREFERRED_LOCATION_PARAMS);
     UVM_ENABLE_READ_DUPLICATION = 44 (UVM_ENABLE_READ_DUPLICATION_PARAMS);
@@ -323,6 +385,9 @@ calls! {
     UVM_SET_ACCESSED_BY = 46 (UVM_SET_ACCESSED_BY_PARAMS);
     UVM_UNSET_ACCESSED_BY = 47 (UVM_UNSET_ACCESSED_BY_PARAMS);
     UVM_MIGRATE = 51 (UVM_MIGRATE_PARAMS);
+    UVM_MIGRATE_RANGE_GROUP = 53 (UVM_MIGRATE_RANGE_GROUP_PARAMS) [until R610];
+    UVM_ENABLE_SYSTEM_WIDE_ATOMICS = 54 (UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS) [until R590];
+    UVM_DISABLE_SYSTEM_WIDE_ATOMICS = 55 (UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS) [until R590];
     UVM_MAP_DYNAMIC_PARALLELISM_REGION = 65 (UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS);
     UVM_UNMAP_EXTERNAL = 66 (UVM_UNMAP_EXTERNAL_PARAMS);
     UVM_ALLOC_SEMAPHORE_POOL = 68 (UVM_ALLOC_SEMAPHORE_POOL_PARAMS);
@@ -333,6 +398,9 @@ calls! {
     UVM_CREATE_EXTERNAL_RANGE = 73 (UVM_CREATE_EXTERNAL_RANGE_PARAMS);
     UVM_MAP_EXTERNAL_SPARSE = 74 (UVM_MAP_EXTERNAL_SPARSE_PARAMS);
     UVM_MM_INITIALIZE = 75 (UVM_MM_INITIALIZE_PARAMS);
+    UVM_ALLOC_DEVICE_P2P = 78 (UVM_ALLOC_DEVICE_P2P_PARAMS) [since R565];
+    UVM_CLEAR_ALL_ACCESS_COUNTERS = 79 (UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS) [since R565];
+    UVM_DISCARD = 80 (UVM_DISCARD_PARAMS) [since R580];
     UVM_INITIALIZE = 0x30000001 (UVM_INITIALIZE_PARAMS);
     UVM_DEINITIALIZE = 0x30000002;
 }

@@ -161,8 +161,7 @@ impl Kernel {
                 Ok::<_, Errno>(record)
             })
             .transpose()?;
-        let allocation =
-            Allocation { client: root, parent, new: handle, class, params, depends: Vec::new() };
+        let allocation = Allocation { client: root, parent, new: handle, class, params, depends: Vec::new() };
         if let Some(params) = self.construct(allocation, handle)? {
             client_memory::write(pointer, params.bytes())?;
         }

@@ -101,6 +101,7 @@ impl Kernel {
             gpu,
             id,
             number,
+            group,
             engine,
             token,
             notifier,

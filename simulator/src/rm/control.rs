@@ -29,7 +29,8 @@ type Handler = fn(&mut Kernel, Target, &mut Record) -> Result<(), Refusal>;
 
 /// Controls without a public name that NVIDIA's library calls, and the size of their parameters. The card that was
 /// recorded accepted them and changed no parameter; what they ask for has no counterpart here.
-const UNNAMED: &[(u32, usize)] = &[(0x2080_8159, 332), (0x2080_8162, 1), (0x2080_9038, 4), (0x2081_0108, 992)];
+const UNNAMED: &[(u32, usize)] =
+    &[(0x2080_8159, 332), (0x2080_8162, 1), (0x2080_9038, 4), (0x2081_0108, 992)];
 /// The same, without parameters.
 const UNNAMED_BARE: &[u32] = &[0x2080_0145];
 

@@ -7,8 +7,8 @@ use nv_abi::{
         Status, nv_ioctl_card_info_t as CardInfo, nv_ioctl_numa_info_t as NumaInfo,
         nv_ioctl_query_device_intr as DeviceIntr, nv_ioctl_register_fd_t as RegisterFd,
         nv_ioctl_rm_api_version_t as Version, nv_ioctl_status_code_t as StatusCode,
-        nv_ioctl_sys_params_t as SysParams,
-        nv_ioctl_wait_open_complete_t as WaitOpen, nv_ioctl_xfer_t as Transfer,
+        nv_ioctl_sys_params_t as SysParams, nv_ioctl_wait_open_complete_t as WaitOpen,
+        nv_ioctl_xfer_t as Transfer,
     },
 };
 

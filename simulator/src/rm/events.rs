@@ -54,8 +54,14 @@ struct Queue {
 /// What an event object listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    Subdevice { gpu: usize, handle: u32 },
-    Channel { gpu: usize, channel: ChannelId },
+    Subdevice {
+        gpu: usize,
+        handle: u32,
+    },
+    Channel {
+        gpu: usize,
+        channel: ChannelId,
+    },
     /// An object that posts nothing here.
     Silent,
 }

@@ -78,9 +78,9 @@ impl Kernel {
         self.next_cookie += 1;
         self.cpu_mappings.insert(cookie, CpuMapping { client, memory: handle });
         p.set(&Map::pLinearAddress, cookie)?;
-        BitsMut::new(&mut flags).set(&NVOS33_FLAGS::CACHING_TYPE, caching)?;
+        BitsMut::new(&mut flags).set(&CACHING_TYPE, caching)?;
         if let Some(way) = way {
-            BitsMut::new(&mut flags).set(&NVOS33_FLAGS::MAPPING, way)?;
+            BitsMut::new(&mut flags).set(&MAPPING, way)?;
         }
         Ok(p.set(&Map::flags, u32::from_le_bytes(flags).into())?)
     }

@@ -71,7 +71,8 @@ impl Kernel {
 
     /// The page that a client reads the module's counters from. Nothing is counted here: it stays zero.
     pub(super) fn new_shared_data(&mut self, _: &mut Allocation) -> Result<Kind, Refusal> {
-        let backing = Backing::new("RM_USER_SHARED_DATA", SHARED_DATA_BYTES).map_err(|_| Status::NO_MEMORY)?;
+        let backing =
+            Backing::new("RM_USER_SHARED_DATA", SHARED_DATA_BYTES).map_err(|_| Status::NO_MEMORY)?;
         let memory = Memory {
             backing: Arc::new(backing),
             home: MemoryHome::System,
@@ -115,7 +116,7 @@ impl Kernel {
             _ => PAGE,
         };
         let size = bytes.checked_next_multiple_of(page_size).ok_or(Status::NO_MEMORY)?;
-        let mut set = |bytes: &mut [u8; 4], field, value| BitsMut::new(bytes).set(field, value);
+        let set = |bytes: &mut [u8; 4], field, value| BitsMut::new(bytes).set(field, value);
         set(&mut attr, &PAGE_SIZE, wanted)?;
         set(&mut attr, &LOCATION, if video { LOCATION::VIDMEM } else { LOCATION::PCI })?;
         let physicality = if video { PHYSICALITY::CONTIGUOUS } else { PHYSICALITY::NONCONTIGUOUS };

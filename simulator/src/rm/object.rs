@@ -128,6 +128,8 @@ pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     /// The hardware's channel id.
     pub(crate) number: u32,
+    /// The channel group, which the module makes where the client did not.
+    pub(crate) group: u32,
     /// NV2080 engine type.
     pub(crate) engine: u32,
     pub(crate) token: u32,

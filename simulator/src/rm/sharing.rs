@@ -57,7 +57,9 @@ fn allow(policies: &[SharePolicy], client: u32, right: u32) -> bool {
     if required.into_iter().any(|policy| policy.access & right != 0 && !matches(policy)) {
         return false;
     }
-    policies.iter().any(|policy| policy.action & REQUIRE == 0 && policy.access & right != 0 && matches(policy))
+    policies
+        .iter()
+        .any(|policy| policy.action & REQUIRE == 0 && policy.access & right != 0 && matches(policy))
 }
 
 /// The same object once more; `None` for objects that cannot be duplicated.
@@ -170,7 +172,8 @@ impl Kernel {
         if p.get(&Export::object_type)? != TYPE_RM {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        let (device, handle) = (p.get(&Export::object_hDevice)? as u32, p.get(&Export::object_hObject)? as u32);
+        let (device, handle) =
+            (p.get(&Export::object_hDevice)? as u32, p.get(&Export::object_hObject)? as u32);
         let gpu = self.gpu_of(target.client, device).ok();
         let object = self.object(target.client, handle)?;
         let kind = copy(&object.kind).ok_or(Status::INVALID_ARGUMENT)?;
@@ -196,7 +199,8 @@ impl Kernel {
         if exported.gpu.is_some() && self.gpu_of(target.client, parent).ok() != exported.gpu {
             return Err(Status::INVALID_OBJECT_PARENT.into());
         }
-        let handle = self.place(target.client, parent, p.get(&Import::object_hObject)? as u32, exported.class)?;
+        let handle =
+            self.place(target.client, parent, p.get(&Import::object_hObject)? as u32, exported.class)?;
         let kind = copy(&exported.kind).ok_or(Status::INVALID_ARGUMENT)?;
         self.insert(target.client, handle, Object::new(parent, exported.class, kind))?;
         Ok(p.set(&Import::object_hObject, handle.into())?)

@@ -380,8 +380,8 @@ fn allocation_checks_come_in_the_modules_order() {
 fn a_class_that_is_not_simulated_is_refused_and_remembered() {
     let raw = Raw::new();
     let subdevice = raw.subdevice(raw.device());
-    assert_eq!(raw.alloc(raw.client, subdevice, 0, class::NV01_TIMER, None), Err(Status::NOT_SUPPORTED));
-    assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("NV01_TIMER") && u.count == 1));
+    assert_eq!(raw.alloc(raw.client, subdevice, 0, class::GF100_ZBC_CLEAR, None), Err(Status::NOT_SUPPORTED));
+    assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("GF100_ZBC_CLEAR") && u.count == 1));
 }
 
 #[test]

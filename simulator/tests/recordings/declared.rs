@@ -17,7 +17,11 @@ const fn row(of: &'static str, field: &'static str, why: &'static str) -> Differ
 
 /// All of them.
 pub const DIFFERENCES: &[Difference] = &[
-    row("nv_ioctl_nvos33_parameters_with_fd", "pLinearAddress", "an address of the recording machine's bus or kernel"),
+    row(
+        "nv_ioctl_nvos33_parameters_with_fd",
+        "pLinearAddress",
+        "an address of the recording machine's bus or kernel",
+    ),
     row("NV_MEMORY_ALLOCATION_PARAMS", "offset", "where video memory was free"),
     row("NV0005_ALLOC_PARAMETERS", "data", "an address in the recording machine's kernel"),
     row("NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS", "cid", "a number that the module counts over all clients"),

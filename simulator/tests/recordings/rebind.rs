@@ -30,8 +30,9 @@ pub enum Meaning {
 pub fn meaning(of: &str, field: &StructField) -> Meaning {
     match (of, field.name) {
         // An event's `data` is a descriptor that the struct calls a pointer.
-        ("NV0005_ALLOC_PARAMETERS", "data")
-        | (_, "fd" | "ctl_fd" | "rmCtrlFd" | "uvmFd") => Meaning::Descriptor,
+        ("NV0005_ALLOC_PARAMETERS", "data") | (_, "fd" | "ctl_fd" | "rmCtrlFd" | "uvmFd") => {
+            Meaning::Descriptor
+        }
         ("NV2080_CTRL_GPU_GET_GID_INFO_PARAMS", "data") => Meaning::UuidByte,
         (_, "perGpuAttributes_gpuUuidLow") => Meaning::UuidHalf(0),
         (_, "perGpuAttributes_gpuUuidHigh") => Meaning::UuidHalf(1),
@@ -69,9 +70,7 @@ impl Bindings {
                 _ => value,
             },
             Meaning::UuidHalf(half) => {
-                let part = |uuid: &[u8; 16]| {
-                    u64::from_le_bytes(std::array::from_fn(|i| uuid[8 * half + i]))
-                };
+                let part = |uuid: &[u8; 16]| u64::from_le_bytes(std::array::from_fn(|i| uuid[8 * half + i]));
                 if value == part(&RECORDED_UUID) { part(&self.uuid) } else { value }
             }
         }

@@ -1,6 +1,9 @@
 //! Feeds a recording to a machine.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use fixtures::ioctls::{Call, Ioctl as Recorded, Node as Where};
 use nv_abi::{
@@ -79,7 +82,11 @@ struct Replay {
 }
 
 /// Runs a recording on a simulated H200 under module 580.159.04.
+///
+/// UVM maps at the recording's own addresses, of which a process has one each: one replay runs at a time.
 pub fn run(calls: &[Call]) -> Outcome {
+    static ADDRESSES: Mutex<()> = Mutex::new(());
+    let _turn = ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner);
     let place = PciPlace { bus: 0, slot: 6 };
     let machine =
         Machine::builder().gpu_at(Profile::h200(), place).driver("580.159.04").build().expect("a machine");
@@ -107,7 +114,8 @@ pub fn run(calls: &[Call]) -> Outcome {
         }
     }
     let lacks = replay.machine.unsupported();
-    replay.outcome.unsupported = lacks.into_iter().map(|lack| format!("{} x{}", lack.what, lack.count)).collect();
+    replay.outcome.unsupported =
+        lacks.into_iter().map(|lack| format!("{} x{}", lack.what, lack.count)).collect();
     replay.outcome
 }
 
@@ -157,7 +165,9 @@ impl Replay {
         let mapped = self.machine.mmap(fd.expect("open"), Mapping { address, length, offset });
         match mapped {
             Ok(address) => self.pinned.push(Pinned { address, length, machine: Arc::clone(&self.machine) }),
-            Err(errno) => self.outcome.differences.push(format!("{index}: mmap of {length:#x} bytes: {errno}")),
+            Err(errno) => {
+                self.outcome.differences.push(format!("{index}: mmap of {length:#x} bytes: {errno}"))
+            }
         }
     }
 
@@ -241,7 +251,9 @@ impl Replay {
             Err(_) => recorded == -1,
         };
         if !same {
-            self.outcome.differences.push(format!("{index}: {what}: card returned {recorded}, here {ours:?}"));
+            self.outcome
+                .differences
+                .push(format!("{index}: {what}: card returned {recorded}, here {ours:?}"));
         }
     }
 
@@ -404,7 +416,9 @@ impl Replay {
         // What the next range holds is how large the memory is.
         let size = || {
             let range = later.iter().find_map(|call| match call {
-                Call::Ioctl(call) if call.node == Where::Uvm && call.request == uvm::UVM_CREATE_EXTERNAL_RANGE => {
+                Call::Ioctl(call)
+                    if call.node == Where::Uvm && call.request == uvm::UVM_CREATE_EXTERNAL_RANGE =>
+                {
                     let bytes = call.after.as_deref()?.get(8..16)?;
                     Some(u64::from_le_bytes(bytes.try_into().ok()?))
                 }
@@ -551,9 +565,9 @@ impl Replay {
         self.returned(index, row.name, call.returned, ours);
         // Where the status was not kept, the call's success is all that the recording says.
         let outcome = record.get(status).expect("a row");
-        let seen = status.offset(BRANCH).is_some_and(|at| {
-            call.after.as_ref().is_some_and(|after| after.len() >= at as usize + 4)
-        });
+        let seen = status
+            .offset(BRANCH)
+            .is_some_and(|at| call.after.as_ref().is_some_and(|after| after.len() >= at as usize + 4));
         if !seen && outcome != 0 {
             self.outcome.differences.push(format!(
                 "{index}: {}: {} here; the program went on as after a success",

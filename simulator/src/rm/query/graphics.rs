@@ -7,13 +7,12 @@ use nv_abi::{
         NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS as HostCaps, NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS as CopyCaps,
         NV2080_CTRL_CE_GET_CAPS_V2_PARAMS as OneCopyCaps, NV2080_CTRL_GR_GET_CAPS_V2_PARAMS as GrCaps,
         NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS as ContextSize,
-        NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS as SmOrder,
-        NV2080_CTRL_GR_GET_GPC_MASK_PARAMS as GpcMask, NV2080_CTRL_GR_GET_INFO_PARAMS as GrInfo,
+        NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS as SmOrder, NV2080_CTRL_GR_GET_GPC_MASK_PARAMS as GpcMask,
+        NV2080_CTRL_GR_GET_INFO_PARAMS as GrInfo,
         NV2080_CTRL_GR_GET_SM_TO_GPC_TPC_MAPPINGS_PARAMS as SmMappings,
         NV2080_CTRL_GR_GET_TPC_MASK_PARAMS as TpcMask,
         NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_PARAMS as Preemption,
-        NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS as FloorSweeping, Status,
-        flags::NV2080_ENGINE_TYPE_COPY0,
+        NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS as FloorSweeping, Status, flags::NV2080_ENGINE_TYPE_COPY0,
     },
 };
 
@@ -178,7 +177,11 @@ impl Kernel {
         Ok(p.set(&SmMappings::smCount, count.into())?)
     }
 
-    pub(in super::super) fn preemption_mode(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+    pub(in super::super) fn preemption_mode(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
         // Work is never preempted, so that every mode is kept as well as the others; the channel must exist.
         let handle = p.get(&Preemption::hChannel)? as u32;
         match self.object(target.client, handle)?.kind {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use nv_abi::{
     Record,
-    rm::{NV2080_CTRL_FB_GET_INFO_V2_PARAMS as FbInfo, NV2080_CTRL_FB_GET_INFO_PARAMS as FbInfoV1, Status},
+    rm::{NV2080_CTRL_FB_GET_INFO_PARAMS as FbInfoV1, NV2080_CTRL_FB_GET_INFO_V2_PARAMS as FbInfo, Status},
 };
 
 use super::{

@@ -9,9 +9,8 @@ use nv_abi::{
         NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS as ActiveDevices,
         NV0000_CTRL_GPU_GET_ATTACHED_IDS_PARAMS as Attached,
         NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS as DeviceIds, NV0000_CTRL_GPU_GET_ID_INFO_PARAMS as IdInfo,
-        NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS as IdInfoV2,
-        NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS as Memop, NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS as PciInfo,
-        NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS as Probed,
+        NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS as IdInfoV2, NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS as Memop,
+        NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS as PciInfo, NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS as Probed,
         NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS as UuidOf,
         NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS as BuildVersion,
         NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS as BuildVersionV2,
@@ -288,5 +287,4 @@ impl Kernel {
         let length = set_uuid(p, &UuidOf::gpuUuid, &uuid, binary)?;
         Ok(p.set(&UuidOf::uuidStrLen, length)?)
     }
-
 }

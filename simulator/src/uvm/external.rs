@@ -1,0 +1,235 @@
+//! External ranges: addresses that the client reserves and maps memory objects into, GPU by GPU.
+
+use std::sync::Arc;
+
+use nv_abi::{
+    Branch, Record,
+    rm::Status,
+    uvm::{
+        UVM_CREATE_EXTERNAL_RANGE_PARAMS as CreateRange, UVM_FREE_PARAMS as Free,
+        UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as Map, UVM_UNMAP_EXTERNAL_PARAMS as Unmap,
+    },
+};
+
+use super::{Mapping, Range, RangeKind, Space, Uuid, client, range_end, uuid};
+use crate::{
+    memory::{Access, PAGE},
+    rm::{Kernel, MemoryHome, Refusal},
+};
+
+pub(super) fn create(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    let (base, length) = (p.get(&CreateRange::base)?, p.get(&CreateRange::length)?);
+    let end = range_end(base, length, PAGE)?;
+    if space.overlaps(base, end) {
+        return Err(Status::UVM_ADDRESS_IN_USE.into());
+    }
+    space.ranges.insert(base, Range::new(end, RangeKind::External));
+    Ok(())
+}
+
+/// Whom to map for, and how.
+pub(super) struct Attribute {
+    pub(super) uuid: Uuid,
+    pub(super) access: Access,
+    pub(super) cached: bool,
+}
+
+/// UvmGpuMappingAttributes; types are checked before any GPU is looked for.
+pub(super) fn attribute(
+    uuid: (u64, u64),
+    mapping: u64,
+    caching: u64,
+    format: u64,
+) -> Result<Attribute, Status> {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&uuid.0.to_le_bytes());
+    bytes[8..].copy_from_slice(&uuid.1.to_le_bytes());
+    // UvmGpuMappingType: default, read-write-atomic, read-write, read-only.
+    let access = match mapping {
+        0 | 1 => Access::ReadWriteAtomic,
+        2 => Access::ReadWrite,
+        3 => Access::ReadOnly,
+        _ => return Err(Status::INVALID_ARGUMENT),
+    };
+    // Caching: default, uncached, cached. Format: default, block linear.
+    if caching > 2 || format > 1 {
+        return Err(Status::INVALID_ARGUMENT);
+    }
+    Ok(Attribute { uuid: bytes, access, cached: caching == 2 })
+}
+
+fn attributes(p: &Record, count: u64) -> Result<Vec<Attribute>, Refusal> {
+    let mut attributes = Vec::new();
+    for i in 0..count as u32 {
+        let uuid = (
+            p.get_at(&Map::perGpuAttributes_gpuUuidLow, i)?,
+            p.get_at(&Map::perGpuAttributes_gpuUuidHigh, i)?,
+        );
+        attributes.push(attribute(
+            uuid,
+            p.get_at(&Map::perGpuAttributes_gpuMappingType, i)?,
+            p.get_at(&Map::perGpuAttributes_gpuCachingType, i)?,
+            p.get_at(&Map::perGpuAttributes_gpuFormatType, i)?,
+        )?);
+    }
+    Ok(attributes)
+}
+
+pub(super) fn map_allocation(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    let (base, length, offset) = (p.get(&Map::base)?, p.get(&Map::length)?, p.get(&Map::offset)?);
+    let end = range_end(base, length, PAGE)?;
+    if !offset.is_multiple_of(PAGE) {
+        return Err(Status::INVALID_ADDRESS.into());
+    }
+    let count = p.get(&Map::gpuAttributesCount)?;
+    if count == 0 || count > Map::perGpuAttributes_gpuMappingType.count(kernel.branch).into() {
+        return Err(Status::INVALID_ARGUMENT.into());
+    }
+    let range_base = space.external_range(base, end)?;
+    let attributes = attributes(p, count)?;
+    let mut done: Vec<Uuid> = Vec::new();
+    for attribute in &attributes {
+        if let Err(refusal) = map_one(kernel, space, p, range_base, (base, end, offset), attribute) {
+            // What this call mapped goes away again; what it replaced does not come back.
+            for uuid in done {
+                space.unmap(range_base, &uuid, base, end)?;
+            }
+            return Err(refusal);
+        }
+        done.push(attribute.uuid);
+    }
+    Ok(())
+}
+
+fn map_one(
+    kernel: &Kernel,
+    space: &mut Space,
+    p: &Record,
+    range: u64,
+    (base, end, offset): (u64, u64, u64),
+    attribute: &Attribute,
+) -> Result<(), Refusal> {
+    let uuid = &attribute.uuid;
+    let va_space = space.gpu_space(uuid)?;
+    let gpu = va_space.gpu;
+    if end > va_space.space.limit() {
+        return Err(Status::OUT_OF_RANGE.into());
+    }
+    space.unmap(range, uuid, base, end)?;
+    let client = client(kernel, p, &Map::rmCtrlFd, &Map::hClient)?;
+    let memory = Arc::clone(kernel.memory(client, p.get(&Map::hMemory)? as u32)?);
+    if let MemoryHome::Video { gpu: owner } = memory.home
+        && owner != gpu
+    {
+        let owner = kernel.gpus[owner].uuid;
+        let pair = (owner.min(*uuid), owner.max(*uuid));
+        if !space.gpus.contains_key(&owner) || !space.peers.contains(&pair) {
+            return Err(Status::INVALID_DEVICE.into());
+        }
+    }
+    // The largest page that the memory has and that addresses and offset allow.
+    let fits = |page: &u64| {
+        *page <= memory.page_size
+            && base.is_multiple_of(*page)
+            && end.is_multiple_of(*page)
+            && offset.is_multiple_of(*page)
+    };
+    let page_size =
+        [512 << 20, 2 << 20, 64 << 10, PAGE].into_iter().find(fits).ok_or(Status::INVALID_ADDRESS)?;
+    if offset.checked_add(end - base).is_none_or(|end| end > memory.size) {
+        return Err(Status::INVALID_OFFSET.into());
+    }
+    let access = if memory.device_read_only { Access::ReadOnly } else { attribute.access };
+    va_space
+        .space
+        .map(base, end - base, Arc::clone(&memory.backing), offset, access)
+        .map_err(|_| Status::INVALID_ADDRESS)?;
+    let mappings = space.ranges.get_mut(&range).ok_or(Status::INVALID_ADDRESS)?.mappings.entry(*uuid);
+    mappings.or_default().insert(base, Mapping { end, page_size, memory: Some(memory) });
+    Ok(())
+}
+
+pub(super) fn unmap(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    let (base, length) = (p.get(&Unmap::base)?, p.get(&Unmap::length)?);
+    let end = range_end(base, length, PAGE)?;
+    let range = space.external_range(base, end)?;
+    let uuid = uuid(p, &Unmap::gpuUuid_uuid)?;
+    space.gpu_space(&uuid)?;
+    Ok(space.unmap(range, &uuid, base, end)?)
+}
+
+pub(super) fn free(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    let base = p.get(&Free::base)?;
+    let range = space.ranges.get(&base).ok_or(Status::INVALID_ADDRESS)?;
+    // From 590 on the base alone names the range.
+    let length_differs =
+        kernel.branch < Branch::R590 && Some(range.end) != base.checked_add(p.get(&Free::length)?);
+    let freeable = matches!(
+        range.kind,
+        RangeKind::External | RangeKind::SemaphorePool { .. } | RangeKind::SkedReflected { .. }
+    );
+    if !freeable || length_differs {
+        return Err(Status::INVALID_ADDRESS.into());
+    }
+    space.remove_range(base);
+    Ok(())
+}
+
+impl Space {
+    /// The base of the one external range that holds `base..end`.
+    fn external_range(&self, base: u64, end: u64) -> Result<u64, Status> {
+        match self.ranges.range(..=base).next_back() {
+            Some((start, range)) if range.end >= end && matches!(range.kind, RangeKind::External) => {
+                Ok(*start)
+            }
+            _ => Err(Status::INVALID_ADDRESS),
+        }
+    }
+
+    /// Removes what a GPU has mapped in `base..end` of a range. A mapping can only be cut at its page size.
+    fn unmap(&mut self, range: u64, uuid: &Uuid, base: u64, end: u64) -> Result<(), Status> {
+        let va_space = self.gpu_space(uuid)?;
+        let range = self.ranges.get_mut(&range).ok_or(Status::INVALID_ADDRESS)?;
+        let Some(mappings) = range.mappings.get_mut(uuid) else { return Ok(()) };
+        let touched: Vec<(u64, Mapping)> = mappings
+            .range(..end)
+            .filter(|(_, mapping)| mapping.end > base)
+            .map(|(start, mapping)| (*start, mapping.clone()))
+            .collect();
+        for (start, mapping) in &touched {
+            let cuts = [(*start < base, base), (mapping.end > end, end)];
+            if cuts.into_iter().any(|(cut, at)| cut && !at.is_multiple_of(mapping.page_size)) {
+                return Err(Status::INVALID_ADDRESS);
+            }
+        }
+        for (start, mapping) in touched {
+            mappings.remove(&start);
+            let (from, to) = (start.max(base), mapping.end.min(end));
+            // Made by `map` of the same address space, so that the range is sound.
+            va_space.space.unmap(from, to - from).map_err(|_| Status::INVALID_ADDRESS)?;
+            if start < base {
+                mappings.insert(start, Mapping { end: base, ..mapping.clone() });
+            }
+            if mapping.end > end {
+                mappings.insert(end, mapping);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what a GPU has mapped of another's memory.
+    pub(super) fn unmap_peer(&mut self, uuid: &Uuid, owner: usize) {
+        let Ok(va_space) = self.gpu_space(uuid) else { return };
+        for mappings in self.ranges.values_mut().filter_map(|range| range.mappings.get_mut(uuid)) {
+            mappings.retain(|start, mapping| {
+                let home = mapping.memory.as_ref().map(|memory| memory.home);
+                let peers = home == Some(MemoryHome::Video { gpu: owner });
+                if peers {
+                    // As above; nothing is left to be done about a failure.
+                    let _ = va_space.space.unmap(*start, mapping.end - start);
+                }
+                !peers
+            });
+        }
+    }
+}
