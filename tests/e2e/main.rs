@@ -3,3 +3,4 @@
 mod cubins;
 mod device;
 mod launch;
+mod snapshots;

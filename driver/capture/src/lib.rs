@@ -4,7 +4,8 @@
 //!
 //! - [`Recorder`] wraps anything that implements the boundary's two traits and notes every call, mapping and
 //!   submission, with pushbuffers, launch descriptors and constant banks;
-//! - [`action`] reads pushbuffers as what they do.
+//! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
+//!   prints both; [`assert_pushbuffer_snapshot!`] compares a driver's pushbuffer with a snapshot in one line.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -30,8 +31,10 @@ mod client;
 mod describe;
 mod event;
 pub mod import;
+pub mod normal;
 mod recorder;
 mod symbols;
+pub mod text;
 mod tracker;
 
 pub use action::{Action, Step, Stream};
@@ -40,6 +43,7 @@ pub use describe::describe;
 pub use event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol};
 pub use recorder::Recorder;
 pub use symbols::Symbols;
+pub use text::Listing;
 
 /// A recording as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]

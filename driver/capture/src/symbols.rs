@@ -30,6 +30,11 @@ impl Symbols {
         self.0.insert(address, (bytes, name.to_owned()));
     }
 
+    /// Every range by address: its first address, bytes and name.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &str)> {
+        self.0.iter().map(|(address, (bytes, name))| (*address, *bytes, name.as_str()))
+    }
+
     /// The range that holds an address: its first address, bytes and name.
     pub fn find(&self, address: u64) -> Option<(u64, u64, &str)> {
         let (start, (bytes, name)) = self.0.range(..=address).next_back()?;

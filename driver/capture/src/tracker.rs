@@ -56,6 +56,8 @@ pub(crate) struct Tracker {
     /// Host memory that was registered: where it lies in the client.
     host: HashMap<Object, u64>,
     channels: BTreeMap<Object, Channel>,
+    /// GPU ranges that became known since they were last taken.
+    new: Vec<(u64, u64)>,
 }
 
 fn bytes(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Record {
@@ -80,11 +82,28 @@ impl Tracker {
             gpu: BTreeMap::new(),
             host: HashMap::new(),
             channels: BTreeMap::new(),
+            new: Vec::new(),
         }
     }
 
     pub(crate) fn channel_of_token(&mut self, token: u32) -> Option<&mut Channel> {
         self.channels.values_mut().find(|channel| channel.token == Some(token))
+    }
+
+    fn map(&mut self, address: u64, range: Range) {
+        self.gpu.insert(address, range);
+        self.new.push((address, range.length));
+    }
+
+    /// GPU ranges that became known since they were last taken: first address and bytes.
+    pub(crate) fn take_new_gpu_ranges(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// The range that holds a GPU address.
+    pub(crate) fn gpu_range(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, range) = self.gpu.range(..=address).next_back()?;
+        (address - start < range.length).then_some((*start, range.length))
     }
 
     /// Where the client sees a GPU address, and for how many bytes on.
@@ -107,7 +126,7 @@ impl Tracker {
         self.cpu.iter().find_map(|(address, range)| {
             let inside = offset.checked_sub(range.offset)?;
             (range.object == object && inside < range.length)
-                .then_some((address + inside, range.length - inside))
+                .then(|| (address + inside, range.length - inside))
         })
     }
 
@@ -181,7 +200,7 @@ impl Tracker {
                         object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
                         offset: get(&argument, &p::offset),
                     };
-                    self.gpu.insert(get(&argument, &p::dmaOffset), range);
+                    self.map(get(&argument, &p::dmaOffset), range);
                 }
             }
             ioctl::NV_ESC_RM_UNMAP_MEMORY_DMA => {
@@ -260,7 +279,7 @@ impl Tracker {
                         object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
                         offset: get(&argument, &p::offset),
                     };
-                    self.gpu.insert(get(&argument, &p::base), range);
+                    self.map(get(&argument, &p::base), range);
                 }
             }
             uvm::UVM_UNMAP_EXTERNAL => {

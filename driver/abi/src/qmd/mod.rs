@@ -668,6 +668,53 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
     })
 }
 
+/// Replaces every address that a descriptor holds (program, constant banks, releases, dependents) by what `map` makes of
+/// it. A descriptor that is refused is left as it is.
+pub fn relocate(
+    version: Version,
+    bytes: &mut [u8],
+    mut map: impl FnMut(u64) -> u64,
+) -> Result<(), RelocateError> {
+    read(version, bytes)?;
+    let rows = version.rows();
+    let mut moved = bytes.to_vec();
+    let old = Bits::new(bytes);
+    let mut new = BitsMut::new(&mut moved);
+    for split in [&rows.program, &rows.prefetch] {
+        split.set(&mut new, 0, map(split.get(&old, 0)?))?;
+    }
+    for index in 0..CONSTANT_BUFFERS {
+        if old.get_at(&rows.constant_valid, index)? != 0 {
+            let address = rows.constant_address.get(&old, index)?;
+            rows.constant_address.set(&mut new, index, map(address))?;
+        }
+    }
+    for row in rows.releases {
+        if old.get(&row.enable)? != 0 {
+            row.address.set(&mut new, 0, map(row.address.get(&old, 0)?))?;
+        }
+    }
+    for (slot, row) in (0..).zip(&rows.dependents) {
+        if old.get(&row.enable)? != 0 {
+            let pointer = row.pointer(slot)?;
+            new.set(&pointer, map(old.get(&pointer)?))?;
+        }
+    }
+    bytes.copy_from_slice(&moved);
+    Ok(())
+}
+
+/// Why a descriptor cannot be relocated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RelocateError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A new address does not fit its field.
+    #[error("QMD: {0}")]
+    Field(#[from] FieldError),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -721,6 +768,24 @@ mod tests {
             assert_eq!(launch.releases.len(), 1);
             assert_eq!(launch.releases[0].payload, 0x1_0000_0002);
             assert_eq!(launch.dependents, [Dependent { address: 0x10_0000_ff00, action: 1, prefetch: true }]);
+        }
+    }
+
+    #[test]
+    fn every_address_moves_and_nothing_else() {
+        for version in Version::ALL {
+            let qmd = full(version);
+            let mut moved = qmd.bytes().to_vec();
+            relocate(version, &mut moved, |address| address + 0x10_0000).unwrap();
+            let (old, new) = (read(version, qmd.bytes()).unwrap(), read(version, &moved).unwrap());
+            assert_eq!(new.program_address, old.program_address + 0x10_0000);
+            assert_eq!(new.releases[0].address, old.releases[0].address + 0x10_0000);
+            assert_eq!(new.releases[0].payload, old.releases[0].payload);
+            assert_eq!(new.dependents[0].address, old.dependents[0].address + 0x10_0000);
+            let mut back = moved.clone();
+            relocate(version, &mut back, |address| address - 0x10_0000).unwrap();
+            assert_eq!(back, qmd.bytes());
+            assert!(matches!(relocate(version, &mut moved, |_| 1 << 60), Err(RelocateError::Field(_))));
         }
     }
 

@@ -128,14 +128,10 @@ pub fn compare(
         let close = (got - want).abs() <= expect.tolerance * want.abs().max(f64::MIN_POSITIVE);
         !(both_nan || got == want || close)
     };
-    let wrong: Vec<(usize, (&[u8], &[u8]))> =
-        pairs.enumerate().filter(|(_, (got, want))| differs(got, want)).collect();
-    Ok(wrong.first().map(|(index, (got, want))| Mismatch {
-        count: wrong.len(),
-        index: *index,
-        got: element.text(got),
-        want: element.text(want),
-    }))
+    let mut wrong = pairs.enumerate().filter(|(_, (got, want))| differs(got, want));
+    let Some((index, (got, want))) = wrong.next() else { return Ok(None) };
+    let (got, want) = (element.text(got), element.text(want));
+    Ok(Some(Mismatch { count: 1 + wrong.count(), index, got, want }))
 }
 
 /// The first elements as text.

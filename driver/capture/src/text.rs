@@ -1,0 +1,182 @@
+//! Captures and pushbuffers as text for people: what was submitted, what it does, what it launches.
+
+use std::{collections::HashMap, fmt::Write};
+
+use nv_abi::{
+    arch::Generation,
+    dump::{self, class_name},
+    qmd,
+};
+
+use crate::{
+    Capture,
+    action::{Action, Stream},
+    describe,
+    event::{Event, MemoryKind},
+    normal::{Places, segment},
+    symbols::Symbols,
+};
+
+/// The submissions of a capture but the first `skip`: per submission its ring entry, its words, what it does, and the
+/// descriptors and arguments of its launches. With names for addresses, where the capture has some.
+pub fn submissions(capture: &Capture, skip: usize) -> String {
+    let symbols = Symbols::of(&capture.events);
+    let mut out = String::new();
+    for (address, bytes, name) in symbols.iter() {
+        let _ = writeln!(out, "{address:#x}  {bytes:>8} bytes  {name}");
+    }
+    let mut streams: HashMap<u32, Stream> = HashMap::new();
+    let mut memory = Vec::new();
+    let mut seen = 0;
+    for event in &capture.events {
+        match event {
+            Event::Memory(found) => memory.push(found),
+            Event::Fault(text) => {
+                let _ = writeln!(out, "\nfault: {text}");
+            }
+            Event::Submission(submission) => {
+                let stream =
+                    streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
+                seen += 1;
+                if seen <= skip {
+                    // What it binds and sets is still true later.
+                    submission.words.iter().for_each(|words| drop(stream.segment(words)));
+                    memory.clear();
+                    continue;
+                }
+                let _ = writeln!(
+                    out,
+                    "\nslot {} of channel {:#x} ({}): {}",
+                    submission.slot,
+                    submission.channel,
+                    class_name(submission.class),
+                    dump::entry(submission.entry)
+                );
+                let Some(words) = &submission.words else { continue };
+                let (packets, steps) = stream.segment(words);
+                for packet in &packets {
+                    out.push_str(&dump::packet(packet));
+                }
+                for step in &steps {
+                    let _ = writeln!(out, "  = {}", describe(&step.action, &symbols));
+                }
+                let (version, generation) = (stream.qmd_version(), stream.generation());
+                // The descriptor of a launch comes after its dependents' in no order that matters: by their places.
+                for found in memory.drain(..) {
+                    let name = symbols.text(found.address);
+                    match found.kind {
+                        MemoryKind::Qmd => {
+                            let _ = write!(out, "at {name}: ");
+                            match dump::qmd(version, &found.bytes) {
+                                Ok(text) => out.push_str(&text),
+                                Err(error) => {
+                                    let _ = writeln!(out, "{error}");
+                                }
+                            }
+                        }
+                        MemoryKind::ConstantBank => {
+                            let _ = write!(out, "at {name}: ");
+                            out.push_str(&dump::constant_bank(generation, &found.bytes));
+                        }
+                        MemoryKind::Other => {
+                            let _ = writeln!(out, "at {name}: {} bytes", found.bytes.len());
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// How a pushbuffer is printed for a snapshot: which generation it is for, what its subchannels hold, and which of its
+/// addresses belong together.
+///
+/// ```
+/// use nv_abi::arch::Generation;
+/// use nv_capture::Listing;
+///
+/// // Two words to SEM_ADDR_LO and SEM_ADDR_HI.
+/// let words = [0x2002_0017, 0x3040_5010, 0x7f];
+/// let text = Listing::new(Generation::Ada).text(&words);
+/// assert!(text.contains("SEM_ADDR_LO  OFFSET=0x10\n"), "{text}");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Listing {
+    stream: Stream,
+    places: Places,
+    ranges: Vec<(u64, u64, String)>,
+}
+
+impl Listing {
+    /// For pushbuffers of a generation, with its compute class on subchannel 1 and its copy class on subchannel 4.
+    pub fn new(generation: Generation) -> Self {
+        let mut stream = Stream::of(generation);
+        stream.bind(1, generation.classes().compute);
+        stream.bind(4, generation.classes().copy);
+        Self { stream, places: Places::new(), ranges: Vec::new() }
+    }
+
+    /// As if SET_OBJECT with this class had been sent before.
+    #[must_use]
+    pub fn bind(mut self, subchannel: u8, class: u32) -> Self {
+        self.stream.bind(subchannel, class);
+        self
+    }
+
+    /// Names a range of addresses.
+    #[must_use]
+    pub fn name(mut self, address: u64, bytes: u64, name: &str) -> Self {
+        self.places.insert(address, bytes);
+        self.ranges.push((address, bytes, name.to_owned()));
+        self
+    }
+
+    /// The words as text that depends on no address: each range, or page of addresses without one, has a place of its
+    /// own in the order of first use.
+    pub fn text(&mut self, words: &[u32]) -> String {
+        let mut before = self.stream.clone();
+        let moved = segment(words, &mut self.stream, &mut self.places);
+        let mut symbols = Symbols::new();
+        for (address, bytes, name) in &self.ranges {
+            symbols.insert(self.places.place(*address), *bytes, name);
+        }
+        let (packets, steps) = before.segment(&moved);
+        let mut out: String = packets.iter().map(dump::packet).collect();
+        for step in steps {
+            let _ = writeln!(out, "  = {}", describe(&step.action, &symbols));
+            if let Action::Launch { inline: Some(bytes), .. } = &step.action {
+                let version = before.qmd_version();
+                if qmd::read(version, bytes).is_ok()
+                    && let Ok(text) = dump::qmd(version, bytes)
+                {
+                    out.push_str(&text);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Compares a pushbuffer's text with a snapshot, in one line: whatever addresses the run had.
+///
+/// Takes what [`Listing::new`] takes (or a [`Listing`]) and the words. The calling crate needs `insta` among its
+/// dev-dependencies.
+///
+/// ```no_run
+/// # let words = vec![0u32];
+/// nv_capture::assert_pushbuffer_snapshot!(nv_abi::arch::Generation::Ada, &words);
+/// ```
+#[macro_export]
+macro_rules! assert_pushbuffer_snapshot {
+    ($listing:expr, $words:expr $(,)?) => {
+        insta::assert_snapshot!($crate::Listing::from($listing).text($words))
+    };
+}
+
+impl From<Generation> for Listing {
+    fn from(generation: Generation) -> Self {
+        Self::new(generation)
+    }
+}
