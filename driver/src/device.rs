@@ -244,6 +244,14 @@ impl Device {
         Ok(buffer)
     }
 
+    /// A buffer in the GPU's memory with the values of a slice, which the GPU cannot write: a store is a fault.
+    pub fn read_only_from<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
+        let request = Request::video(size_of_val(values) as u64).visible().read_only();
+        let buffer = Buffer::new(self, Allocation::new(self.gpu(), request)?, values.len());
+        buffer.copy_from(values)?;
+        Ok(buffer)
+    }
+
     fn buffer<T: Element>(&self, len: usize, location: Location, visible: bool) -> Result<Buffer<T>, Error> {
         let bytes =
             (len as u64).checked_mul(T::BYTES as u64).ok_or(Error::AddressSpace { bytes: u64::MAX })?;

@@ -45,6 +45,6 @@ pub use error::{ChannelFault, Error, LaunchError, MmuFaultInfo};
 pub use gpu::{ChosenClasses, Geometry};
 pub use memory::{Buffer, Element, Location};
 pub use program::{Argument, Kernel, Module};
-pub use queue::{ArgumentPath, BoundQueue, CommandId, ComputeQueue, Condition, CopyQueue};
+pub use queue::{ArgumentPath, BoundQueue, CommandId, ComputeQueue, Condition, CopyQueue, Lines};
 pub use signal::Signal;
 pub use system::{Backend, System};

@@ -16,8 +16,13 @@ use crate::{Error, rm::signed, system::System};
 /// A GPU's UUID, as UVM names GPUs.
 pub(crate) type Uuid = [u8; 16];
 
-/// `gpuMappingType` that the seed and today's backend pass: read, write and atomics.
-const MAPPING_TYPE_READ_WRITE_ATOMIC: u64 = 1;
+/// `gpuMappingType` (`UvmGpuMappingType` of uvm_types.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MappingType {
+    /// What the seed and today's backend pass.
+    ReadWriteAtomic = 1,
+    ReadOnly = 3,
+}
 
 fn set_uuid(record: &mut Record, field: &StructField, uuid: &Uuid) -> Result<(), Error> {
     for (index, byte) in uuid.iter().enumerate() {
@@ -154,6 +159,7 @@ impl System {
         memory: u32,
         base: u64,
         length: u64,
+        kind: MappingType,
     ) -> Result<(), Error> {
         use UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as p;
         let mut record = self.record(&p::STRUCT);
@@ -164,7 +170,7 @@ impl System {
         record.set(&p::length, length)?;
         record.set(&p::perGpuAttributes_gpuUuidLow, half(0..8))?;
         record.set(&p::perGpuAttributes_gpuUuidHigh, half(8..16))?;
-        record.set(&p::perGpuAttributes_gpuMappingType, MAPPING_TYPE_READ_WRITE_ATOMIC)?;
+        record.set(&p::perGpuAttributes_gpuMappingType, kind as u64)?;
         record.set(&p::gpuAttributesCount, 1)?;
         record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
         record.set(&p::hClient, self.root.into())?;

@@ -1,33 +1,46 @@
-//! A device through the whole driver, on simulated machines: bring-up, copies, semaphores, faults.
+//! A device through the whole driver: bring-up, memory, copies, semaphores, timestamps.
 
 use std::{
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use nv_driver::{ComputeQueue, CopyQueue, Device, Error, Options, System};
+use nv_driver::{ComputeQueue, Condition, CopyQueue, Device, Error, Lines, Options, System};
 use nv_simulator::{machine::Machine, profile::Profile};
+use tests::{DEADLINE, Place};
 
-const DEADLINE: Duration = Duration::from_secs(10);
+use crate::data::numbers;
 
-fn system(driver: &str, profiles: &[Profile]) -> (Arc<Machine>, Arc<System>) {
-    let builder = profiles.iter().fold(Machine::builder().driver(driver), |b, p| b.gpu(p.clone()));
-    let machine = builder.build().unwrap();
-    let system = System::open(machine.clone()).unwrap();
-    (machine, system)
-}
-
-fn device() -> (Arc<Machine>, Device) {
-    let (machine, system) = system("580.159.04", &[Profile::ad102()]);
-    (machine, Device::open_on(&system, 0, Options::default()).unwrap())
+mod bodies {
+    pub use super::*;
+    tests::everywhere! { one:
+        values_survive_the_way_through_every_kind_of_memory
+        mappings_through_the_resource_manager_as_well_change_nothing
+        a_read_only_buffer_reads_as_it_was_filled
+        a_copy_then_a_signal_arrive_in_order
+        lines_are_copied_by_their_pitches
+        a_fill_stores_one_word_again_and_again
+        an_inline_upload_of_any_length_reaches_video_memory
+        acquire_resumes_on_plain_cpu_store
+        an_acquire_holds_until_its_condition_holds
+        releases_of_32_bits_leave_the_upper_half_alone
+        a_copy_signal_beyond_32_bits_goes_through_the_host
+        a_wait_that_nothing_satisfies_ends_at_its_deadline
+        timestamps_grow_and_lie_in_this_epoch
+        buffers_refuse_what_lies_outside_them
+    }
+    tests::everywhere! { two:
+        gpus_reach_each_others_memory_once_it_is_shared
+        a_signal_of_one_gpu_starts_work_on_the_other
+    }
 }
 
 #[test]
 fn every_profile_opens_under_every_driver_branch() {
     for version in ["535.288.01", "550.163.01", "570.211.01", "580.159.04", "595.45.04"] {
         for (profile, sm) in [(Profile::ad102(), 89), (Profile::ga102(), 86), (Profile::h200(), 90)] {
-            let (machine, system) = system(version, &[profile]);
+            let machine = Machine::builder().driver(version).gpu(profile).build().unwrap();
+            let system = System::open(machine.clone()).unwrap();
             let device = Device::open_on(&system, 0, Options::default())
                 .unwrap_or_else(|error| panic!("sm_{sm} under {version}: {error}"));
             assert_eq!(device.sm(), sm);
@@ -39,23 +52,58 @@ fn every_profile_opens_under_every_driver_branch() {
 }
 
 #[test]
-fn values_survive_the_way_through_every_kind_of_memory() {
-    let (_machine, device) = device();
-    let values: Vec<u32> = (0..300_000u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
-    for buffer in [
+fn longer_copies_than_the_engine_takes_are_split_at_2_gib() {
+    let place = Place::simulated("ada", &[Profile::ad102()]);
+    let device = place.device(0);
+    for (bytes, commands) in [(0, 0), (1, 1), (1 << 31, 1), ((1 << 31) + 1, 2), (5 << 30, 3)] {
+        let mut queue = CopyQueue::new(&device);
+        // Encoded, never submitted.
+        queue.copy(1 << 40, 1 << 41, bytes);
+        assert_eq!(queue.len(), commands, "{bytes:#x} bytes");
+    }
+    let mut queue = CopyQueue::new(&device);
+    queue.fill(1 << 40, 7, (1 << 29) + 1);
+    assert_eq!(queue.len(), 2);
+}
+
+pub fn values_survive_the_way_through_every_kind_of_memory(place: &Place) {
+    survive(&place.device(0));
+}
+
+pub fn mappings_through_the_resource_manager_as_well_change_nothing(place: &Place) {
+    survive(&place.device_with(0, |options| options.map_memory_dma = true));
+}
+
+fn survive(device: &Device) {
+    // More than one staging buffer, and no multiple of it.
+    let values = numbers(600_001, 1);
+    let buffers = [
         device.video::<u32>(values.len()).unwrap(),
         device.visible::<u32>(values.len()).unwrap(),
         device.system_memory::<u32>(values.len()).unwrap(),
         device.host::<u32>(values.len()).unwrap(),
-    ] {
-        buffer.copy_from(&values).unwrap();
-        assert_eq!(buffer.to_vec().unwrap(), values, "{:?}", buffer.location());
+    ];
+    for from in &buffers {
+        from.copy_from(&values).unwrap();
+        assert!(from.to_vec().unwrap() == values, "{:?}", from.location());
+        for to in buffers.iter().filter(|to| to.address() != from.address()) {
+            device.copy(to.address(), from.address(), from.bytes()).unwrap();
+            assert!(to.to_vec().unwrap() == values, "{:?} to {:?}", from.location(), to.location());
+            device.copy(to.address(), to.address() + 4, to.bytes() - 4).unwrap();
+        }
     }
 }
 
-#[test]
-fn a_copy_then_a_signal_arrive_in_order() {
-    let (_machine, device) = device();
+pub fn a_read_only_buffer_reads_as_it_was_filled(place: &Place) {
+    let device = place.device(0);
+    let constants = device.read_only_from(&[1u32, 2, 3, 4]).unwrap();
+    let target = device.video::<u32>(4).unwrap();
+    device.copy(target.address(), constants.address(), 16).unwrap();
+    assert_eq!(target.to_vec().unwrap(), [1, 2, 3, 4]);
+}
+
+pub fn a_copy_then_a_signal_arrive_in_order(place: &Place) {
+    let device = place.device(0);
     let source = device.buffer_from(&[0x1234_5678_9abc_def0u64; 1000]).unwrap();
     let target = device.video::<u64>(1000).unwrap();
     let done = device.signal(0).unwrap();
@@ -68,9 +116,44 @@ fn a_copy_then_a_signal_arrive_in_order() {
     assert_eq!(target.to_vec().unwrap(), [0x1234_5678_9abc_def0u64; 1000]);
 }
 
-#[test]
-fn an_inline_upload_of_any_length_reaches_video_memory() {
-    let (_machine, device) = device();
+/// Submits what `fill` adds to a copy queue, and waits for it.
+fn copies(device: &Device, fill: impl FnOnce(&mut CopyQueue)) {
+    let done = device.signal(0).unwrap();
+    let mut queue = CopyQueue::new(device);
+    fill(&mut queue);
+    queue.signal(&done, 1).submit().unwrap();
+    device.wait(&done, 1, DEADLINE).unwrap();
+}
+
+pub fn lines_are_copied_by_their_pitches(place: &Place) {
+    let device = place.device(0);
+    let image: Vec<u8> = (0..4096u32).map(|i| (i * 7) as u8).collect();
+    let (source, target) = (device.buffer_from(&image).unwrap(), device.buffer_from(&[0u8; 4096]).unwrap());
+    // 40 bytes of each of 13 lines of 96, packed into lines of 64.
+    let lines = Lines { bytes: 40, count: 13, source_pitch: 96, destination_pitch: 64 };
+    copies(&device, |queue| {
+        queue.copy_lines(target.address() + 3, source.address() + 5, lines);
+    });
+    let mut expected = vec![0u8; 4096];
+    for line in 0..13 {
+        expected[3 + 64 * line..][..40].copy_from_slice(&image[5 + 96 * line..][..40]);
+    }
+    assert_eq!(target.to_vec().unwrap(), expected);
+}
+
+pub fn a_fill_stores_one_word_again_and_again(place: &Place) {
+    let device = place.device(0);
+    let target = device.buffer_from(&[1u32; 1000]).unwrap();
+    copies(&device, |queue| {
+        queue.fill(target.address() + 40, 0xdead_beef, 700);
+    });
+    let expected: Vec<u32> =
+        (0..1000).map(|i| if (10..710).contains(&i) { 0xdead_beef } else { 1 }).collect();
+    assert_eq!(target.to_vec().unwrap(), expected);
+}
+
+pub fn an_inline_upload_of_any_length_reaches_video_memory(place: &Place) {
+    let device = place.device(0);
     for bytes in [4usize, 16, 4095 * 4, 40_000] {
         let data: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
         let target = device.video::<u8>(bytes).unwrap();
@@ -81,9 +164,8 @@ fn an_inline_upload_of_any_length_reaches_video_memory() {
     }
 }
 
-#[test]
-fn acquire_resumes_on_plain_cpu_store() {
-    let (_machine, device) = device();
+pub fn acquire_resumes_on_plain_cpu_store(place: &Place) {
+    let device = place.device(0);
     let (gate, done) = (device.signal(0).unwrap(), device.signal(0).unwrap());
     ComputeQueue::new(&device).wait(&gate, 5).signal(&done, 1).submit().unwrap();
     thread::sleep(Duration::from_millis(20));
@@ -92,20 +174,64 @@ fn acquire_resumes_on_plain_cpu_store() {
     device.wait(&done, 1, DEADLINE).unwrap();
 }
 
-#[test]
-fn a_wait_that_nothing_satisfies_ends_at_its_deadline() {
-    let (_machine, device) = device();
-    let never = device.signal(0).unwrap();
-    let start = Instant::now();
-    assert!(device.wait(&never, 1, Duration::from_millis(50)).is_err());
-    assert!(start.elapsed() < Duration::from_secs(5));
+pub fn an_acquire_holds_until_its_condition_holds(place: &Place) {
+    use Condition::{AnyBit, Equal, GreaterOrEqual, Nor};
+    let device = place.device(0);
+    let cases: [(Condition, bool, u64, u64, u64); 7] = [
+        // The condition, whether 64 bits count, its value; memory that holds it up, and memory that lets it pass.
+        (Equal, true, 1 << 40, 1 << 41, 1 << 40),
+        (Equal, false, 7, 8, 1 << 32 | 7),
+        (GreaterOrEqual, true, 1 << 40, (1 << 40) - 1, 1 << 41),
+        // Modulo: 2 is seven past -5.
+        (GreaterOrEqual, true, 5u64.wrapping_neg(), 6u64.wrapping_neg(), 2),
+        (GreaterOrEqual, false, 0xffff_fff0, 0xffff_ffef, 4),
+        (AnyBit, false, 0b0110, 0b1001, 0b0100),
+        (Nor, false, 0xffff_0000, 0x0000_ffff, 0x0000_fffe),
+    ];
+    for (condition, wide, value, closed, open) in cases {
+        let (gate, done) = (device.signal(closed).unwrap(), device.signal(0).unwrap());
+        let mut queue = ComputeQueue::new(&device);
+        queue.poll(gate.address(), value, condition, wide).signal(&done, 1).submit().unwrap();
+        thread::sleep(Duration::from_millis(3));
+        assert_eq!(done.value().unwrap(), 0, "{condition:?} of {value:#x} passed {closed:#x}");
+        gate.set(open).unwrap();
+        device
+            .wait(&done, 1, DEADLINE)
+            .unwrap_or_else(|error| panic!("{condition:?} of {value:#x} by {open:#x}: {error}"));
+    }
 }
 
-#[test]
-fn timestamps_grow_and_lie_in_this_epoch() {
-    let (_machine, device) = device();
-    let (first, second, done) =
-        (device.signal(0).unwrap(), device.signal(0).unwrap(), device.signal(0).unwrap());
+pub fn releases_of_32_bits_leave_the_upper_half_alone(place: &Place) {
+    let device = place.device(0);
+    let (word, done) = (device.signal(u64::MAX).unwrap(), device.signal(0).unwrap());
+    let mut queue = ComputeQueue::new(&device);
+    queue.write(word.address(), 5, false).signal(&done, 1).submit().unwrap();
+    device.wait(&done, 1, DEADLINE).unwrap();
+    assert_eq!(word.value().unwrap(), 0xffff_ffff_0000_0005);
+}
+
+pub fn a_copy_signal_beyond_32_bits_goes_through_the_host(place: &Place) {
+    let device = place.device(0);
+    let done = device.signal(0).unwrap();
+    for value in [0xffff_ffff, 0x1_0000_0000, 0x7654_3210_89ab_cdef] {
+        CopyQueue::new(&device).signal(&done, value).submit().unwrap();
+        device.wait(&done, value, DEADLINE).unwrap();
+        assert_eq!(done.value().unwrap(), value);
+    }
+}
+
+pub fn a_wait_that_nothing_satisfies_ends_at_its_deadline(place: &Place) {
+    let device = place.device(0);
+    let never = device.signal(3).unwrap();
+    let start = Instant::now();
+    let error = device.wait(&never, 4, Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(error, Error::Timeout { wanted: 4, value: 3, .. }), "{error}");
+    assert!((Duration::from_millis(50)..Duration::from_secs(5)).contains(&start.elapsed()));
+}
+
+pub fn timestamps_grow_and_lie_in_this_epoch(place: &Place) {
+    let device = place.device(0);
+    let [first, second, done] = [(); 3].map(|()| device.signal(0).unwrap());
     ComputeQueue::new(&device).timestamp(&first).timestamp(&second).signal(&done, 1).submit().unwrap();
     device.wait(&done, 1, DEADLINE).unwrap();
     let (first, second) = (first.timestamp().unwrap(), second.timestamp().unwrap());
@@ -113,35 +239,51 @@ fn timestamps_grow_and_lie_in_this_epoch() {
     assert!(first > 1_577_836_800_000_000_000 && second >= first, "{first} {second}");
 }
 
-#[test]
-fn a_copy_from_unmapped_memory_is_reported_with_its_address_and_leaves_a_new_device_usable() {
-    let (machine, system) = system("580.159.04", &[Profile::ad102()]);
-    let device = Device::open_on(&system, 0, Options::default()).unwrap();
-    let target = device.video::<u32>(16).unwrap();
-    let done = device.signal(0).unwrap();
-    CopyQueue::new(&device).copy(target.address(), 0xdead_0000, 64).signal(&done, 1).submit().unwrap();
-    let start = Instant::now();
-    let error = device.wait(&done, 1, DEADLINE).unwrap_err();
-    let Error::ChannelFault(fault) = error else { panic!("{error}") };
-    assert_eq!(fault.xid, 31);
-    assert_eq!(fault.mmu.as_ref().map(|mmu| mmu.address), Some(0xdead_0000));
-    assert!(start.elapsed() < Duration::from_secs(1), "a fault is no time-out");
-    assert_eq!(machine.faults().len(), 1);
-    // One process registers a GPU with UVM once, so the dead device goes first.
-    drop((target, done, device));
-    let fresh = Device::open_on(&system, 0, Options::default()).unwrap();
-    assert_eq!(fresh.buffer_from(&[1u32, 2, 3]).unwrap().to_vec().unwrap(), [1, 2, 3]);
+pub fn buffers_refuse_what_lies_outside_them(place: &Place) {
+    let device = place.device(0);
+    for buffer in [device.video::<u32>(4).unwrap(), device.visible::<u32>(4).unwrap()] {
+        assert!(matches!(buffer.copy_from(&[0; 5]), Err(Error::Bounds { bytes: 20, size: 16, .. })));
+        assert!(matches!(buffer.copy_to(&mut [0; 5]), Err(Error::Bounds { bytes: 20, size: 16, .. })));
+    }
 }
 
-#[test]
-fn two_gpus_reach_each_others_memory_once_it_is_shared() {
-    let (_machine, system) = system("580.159.04", &[Profile::ad102(), Profile::ad102()]);
-    let first = Device::open_on(&system, 0, Options::default()).unwrap();
-    let second = Device::open_on(&system, 1, Options::default()).unwrap();
+pub fn gpus_reach_each_others_memory_once_it_is_shared(place: &Place) {
+    let (first, second) = (place.device(0), place.device(1));
     let source = first.buffer_from(&[3.5f64; 512]).unwrap();
     let target = second.video::<f64>(512).unwrap();
-    source.share_with(&second).unwrap();
+    match source.share_with(&second) {
+        Err(Error::NoPeerAccess) if place.machine().is_none() => return tests::skip("no peer access"),
+        result => result.unwrap(),
+    }
     second.copy(target.address(), source.address(), source.bytes()).unwrap();
     second.synchronize().unwrap();
     assert_eq!(target.to_vec().unwrap(), [3.5; 512]);
+}
+
+pub fn a_signal_of_one_gpu_starts_work_on_the_other(place: &Place) {
+    let (first, second) = (place.device(0), place.device(1));
+    let shared = first.host::<u32>(1024).unwrap();
+    shared.share_with(&second).unwrap();
+    let (source, target) =
+        (first.buffer_from(&numbers(1024, 5)).unwrap(), second.video::<u32>(1024).unwrap());
+    let (gate, arrived, done) =
+        (first.signal(0).unwrap(), first.signal(0).unwrap(), second.signal(0).unwrap());
+    // The second waits for the first, which waits for the CPU.
+    CopyQueue::new(&second)
+        .wait(&arrived, 1)
+        .copy(target.address(), shared.address(), 4096)
+        .signal(&done, 1)
+        .submit()
+        .unwrap();
+    CopyQueue::new(&first)
+        .wait(&gate, 1)
+        .copy(shared.address(), source.address(), 4096)
+        .signal(&arrived, 1)
+        .submit()
+        .unwrap();
+    thread::sleep(Duration::from_millis(5));
+    assert_eq!((arrived.value().unwrap(), done.value().unwrap()), (0, 0));
+    gate.set(1).unwrap();
+    second.wait(&done, 1, DEADLINE).unwrap();
+    assert_eq!(target.to_vec().unwrap(), numbers(1024, 5));
 }

@@ -1,6 +1,11 @@
 //! One binary of end-to-end tests.
 
 mod cubins;
+mod data;
 mod device;
-mod launch;
+mod faults;
+mod kernels;
+mod launches;
+mod raw;
+mod refusals;
 mod snapshots;

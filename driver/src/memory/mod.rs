@@ -23,6 +23,7 @@ use crate::{
     os::{self, Window},
     rm::{flags, signed},
     system::{System, lock},
+    uvm::MappingType,
 };
 
 /// Where an allocation's pages are.
@@ -45,15 +46,29 @@ pub(crate) struct Request {
     pub(crate) contiguous: bool,
     /// 2 MiB pages.
     pub(crate) huge: bool,
+    /// The GPU may not write it.
+    pub(crate) read_only: bool,
 }
 
 impl Request {
     pub(crate) const fn video(bytes: u64) -> Self {
-        Self { location: Location::Video, bytes, visible: false, contiguous: false, huge: bytes > 16 << 20 }
+        Self {
+            location: Location::Video,
+            bytes,
+            visible: false,
+            contiguous: false,
+            huge: bytes > 16 << 20,
+            read_only: false,
+        }
     }
 
     pub(crate) const fn visible(mut self) -> Self {
         self.visible = true;
+        self
+    }
+
+    pub(crate) const fn read_only(mut self) -> Self {
+        self.read_only = true;
         self
     }
 
@@ -68,11 +83,25 @@ impl Request {
     }
 
     pub(crate) const fn system(bytes: u64) -> Self {
-        Self { location: Location::System, bytes, visible: true, contiguous: false, huge: false }
+        Self {
+            location: Location::System,
+            bytes,
+            visible: true,
+            contiguous: false,
+            huge: false,
+            read_only: false,
+        }
     }
 
     pub(crate) const fn host(bytes: u64) -> Self {
-        Self { location: Location::Host, bytes, visible: true, contiguous: false, huge: false }
+        Self {
+            location: Location::Host,
+            bytes,
+            visible: true,
+            contiguous: false,
+            huge: false,
+            read_only: false,
+        }
     }
 }
 
@@ -82,6 +111,8 @@ const HUGE_PAGE: u64 = 2 << 20;
 const ATTEMPTS: usize = 64;
 /// NVOS46 flags of today's client: 4 KiB pages, snooped, at the offset given.
 const MAP_DMA_FLAGS: u64 = 0x8110;
+/// NVOS46_FLAGS_ACCESS_READ_ONLY.
+const MAP_DMA_READ_ONLY: u64 = 1;
 
 /// Memory at one GPU virtual address. Dropping it unmaps it from every GPU, frees the object, then the CPU mapping,
 /// then the address.
@@ -92,6 +123,7 @@ pub(crate) struct Allocation {
     address: u64,
     bytes: u64,
     location: Location,
+    read_only: bool,
     window: Option<Window>,
     mapped: Mutex<Vec<u32>>,
     /// How far construction came, for the drop.
@@ -113,6 +145,7 @@ impl Allocation {
             address: 0,
             bytes,
             location: request.location,
+            read_only: request.read_only,
             window: None,
             mapped: Mutex::default(),
             range: false,
@@ -288,9 +321,11 @@ impl Allocation {
             return Err(Error::NoPeerAccess);
         }
         if let (Some(dma), true) = (gpu.virtual_memory, Arc::ptr_eq(gpu, &self.gpu)) {
-            gpu.map_memory_dma(dma, self.handle, self.address, self.bytes)?;
+            let access = if self.read_only { MAP_DMA_READ_ONLY } else { 0 };
+            gpu.map_memory_dma(dma, self.handle, self.address, self.bytes, MAP_DMA_FLAGS | access)?;
         }
-        gpu.system.uvm_map_external(&gpu.uuid, self.handle, self.address, self.bytes)?;
+        let kind = if self.read_only { MappingType::ReadOnly } else { MappingType::ReadWriteAtomic };
+        gpu.system.uvm_map_external(&gpu.uuid, self.handle, self.address, self.bytes, kind)?;
         mapped.push(gpu.device);
         Ok(())
     }
@@ -367,7 +402,14 @@ impl System {
 
 impl Gpu {
     /// RM_MAP_MEMORY_DMA at a fixed address, which RM and UVM must agree on.
-    fn map_memory_dma(&self, dma: u32, memory: u32, address: u64, length: u64) -> Result<(), Error> {
+    fn map_memory_dma(
+        &self,
+        dma: u32,
+        memory: u32,
+        address: u64,
+        length: u64,
+        flags: u64,
+    ) -> Result<(), Error> {
         use NVOS46_PARAMETERS as p;
         let mut record: Record = self.system.record(&p::STRUCT);
         record.set(&p::hClient, self.system.root.into())?;
@@ -375,7 +417,7 @@ impl Gpu {
         record.set(&p::hDma, dma.into())?;
         record.set(&p::hMemory, memory.into())?;
         record.set(&p::length, length)?;
-        record.set(&p::flags, MAP_DMA_FLAGS)?;
+        record.set(&p::flags, flags)?;
         record.set(&p::dmaOffset, address)?;
         self.system.escape(self.system.ctl, NV_ESC_RM_MAP_MEMORY_DMA, "RM_MAP_MEMORY_DMA", &mut record)?;
         match Status::from(record.get(&p::status)?) {

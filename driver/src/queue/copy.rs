@@ -6,6 +6,22 @@ use crate::{Device, Error, Signal, channel::Engine};
 /// Longer copies are split: LINE_LENGTH_IN has 32 bits, and today's client stays below 2 GiB.
 const LONGEST: u64 = 1 << 31;
 
+/// Fills are split likewise.
+const LONGEST_FILL: u64 = LONGEST / 4;
+
+/// The shape of a copy of several lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// Bytes of a line.
+    pub bytes: u32,
+    /// How many.
+    pub count: u32,
+    /// Bytes from the start of a line to the next in the source; negative ones go backwards.
+    pub source_pitch: i32,
+    /// The same in the destination.
+    pub destination_pitch: i32,
+}
+
 /// Commands for the copy channel.
 #[derive(Clone, Debug)]
 pub struct CopyQueue {
@@ -28,6 +44,24 @@ impl CopyQueue {
                 destination: destination + start,
                 source: source + start,
                 bytes: (bytes - start).min(LONGEST),
+            });
+        }
+        self
+    }
+
+    /// Copies lines that lie apart from each other.
+    pub fn copy_lines(&mut self, destination: u64, source: u64, lines: Lines) -> &mut Self {
+        self.commands.list.push(Command::CopyLines { destination, source, lines });
+        self
+    }
+
+    /// Stores one 32-bit word again and again, `words` times.
+    pub fn fill(&mut self, destination: u64, value: u32, words: u64) -> &mut Self {
+        for start in (0..words).step_by(LONGEST_FILL as usize) {
+            self.commands.list.push(Command::Fill {
+                destination: destination + 4 * start,
+                value,
+                words: (words - start).min(LONGEST_FILL),
             });
         }
         self

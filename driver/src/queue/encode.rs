@@ -9,7 +9,7 @@ use nv_abi::{
     qmd::{ALIGNMENT, Dependent, Qmd, Release, StructureSize},
 };
 
-use super::{ArgumentPath, Command, Condition};
+use super::{ArgumentPath, Command, Condition, Lines};
 use crate::{
     Error,
     pushbuffer::{COMPUTE, COPY, HOST, Pushbuffer, data, upper_lower},
@@ -145,6 +145,20 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
             Command::Copy { destination, source, bytes } => {
                 copy_command(&mut push, *destination, *source, *bytes)?
             }
+            Command::CopyLines { destination, source, lines } => {
+                copy_lines(&mut push, *destination, *source, *lines)?;
+                Place::Fixed
+            }
+            Command::Fill { destination, value, words } => {
+                fill(&mut push, *destination, *value, *words)?;
+                Place::Fixed
+            }
+            Command::Words(words) => {
+                // They may launch something.
+                (active, running) = (None, true);
+                push.words.extend_from_slice(words);
+                Place::Fixed
+            }
             Command::Launch(launch) => {
                 let bank = launch.bank(context.generation)?;
                 let Slots { bank: bank_offset, qmd: qmd_offset, end } =
@@ -244,20 +258,58 @@ fn copy_release(push: &mut Pushbuffer, address: u64, value: u32) -> Result<Place
 }
 
 fn copy_command(push: &mut Pushbuffer, destination: u64, source: u64, bytes: u64) -> Result<Place, Error> {
-    use copy::LAUNCH_DMA as l;
     let length = u32::try_from(bytes)
         .map_err(|_| Error::Queue(format!("a copy of {bytes:#x} bytes is longer than its 32-bit field")))?;
+    let place = copy_addresses(push, destination, source)?;
+    push.methods(COPY, &copy::LINE_LENGTH_IN, &[length])?;
+    transfer(push, &[])?;
+    Ok(Place::Copy(place))
+}
+
+/// Returns the index of the four address words.
+fn copy_addresses(push: &mut Pushbuffer, destination: u64, source: u64) -> Result<usize, Error> {
     let place = push.words.len() + 1;
     let ([in_upper, in_lower], [out_upper, out_lower]) = (upper_lower(source), upper_lower(destination));
     push.methods(COPY, &copy::OFFSET_IN_UPPER, &[in_upper, in_lower, out_upper, out_lower])?;
+    Ok(place)
+}
+
+fn copy_lines(push: &mut Pushbuffer, destination: u64, source: u64, lines: Lines) -> Result<(), Error> {
+    copy_addresses(push, destination, source)?;
+    let pitches = [lines.source_pitch as u32, lines.destination_pitch as u32];
+    push.methods(COPY, &copy::PITCH_IN, &[pitches[0], pitches[1], lines.bytes, lines.count])?;
+    transfer(push, &[(&copy::LAUNCH_DMA::MULTI_LINE_ENABLE, 1)])
+}
+
+/// The copy engine composes each element from a constant; with it enabled, lengths count elements.
+fn fill(push: &mut Pushbuffer, destination: u64, value: u32, words: u64) -> Result<(), Error> {
+    use copy::SET_REMAP_COMPONENTS as r;
+    let length = u32::try_from(words)
+        .map_err(|_| Error::Queue(format!("a fill of {words:#x} words is longer than its 32-bit field")))?;
+    // The source is not read, but the four address words come together.
+    copy_addresses(push, destination, destination)?;
     push.methods(COPY, &copy::LINE_LENGTH_IN, &[length])?;
-    let launch = data(&[
+    push.methods(COPY, &copy::SET_REMAP_CONST_A, &[value])?;
+    let components = data(&[
+        (&r::DST_X, r::DST_X::CONST_A),
+        (&r::COMPONENT_SIZE, r::COMPONENT_SIZE::FOUR),
+        (&r::NUM_SRC_COMPONENTS, r::NUM_SRC_COMPONENTS::ONE),
+        (&r::NUM_DST_COMPONENTS, r::NUM_DST_COMPONENTS::ONE),
+    ])?;
+    push.methods(COPY, &copy::SET_REMAP_COMPONENTS, &[components])?;
+    transfer(push, &[(&copy::LAUNCH_DMA::REMAP_ENABLE, 1)])
+}
+
+/// Starts a transfer between pitch-linear memory.
+fn transfer(push: &mut Pushbuffer, more: &[(&nv_abi::Field, u64)]) -> Result<(), Error> {
+    use copy::LAUNCH_DMA as l;
+    let mut fields = vec![
         (&l::DATA_TRANSFER_TYPE, l::DATA_TRANSFER_TYPE::NON_PIPELINED),
         (&l::SRC_MEMORY_LAYOUT, l::SRC_MEMORY_LAYOUT::PITCH),
         (&l::DST_MEMORY_LAYOUT, l::DST_MEMORY_LAYOUT::PITCH),
-    ])?;
-    push.methods(COPY, &copy::LAUNCH_DMA, &[launch])?;
-    Ok(Place::Copy(place))
+    ];
+    fields.extend_from_slice(more);
+    push.methods(COPY, &copy::LAUNCH_DMA, &[data(&fields)?])
 }
 
 fn invalidate(push: &mut Pushbuffer) -> Result<(), Error> {

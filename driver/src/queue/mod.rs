@@ -8,7 +8,7 @@ mod encode;
 pub use bound::BoundQueue;
 pub(crate) use bound::store_launch;
 pub use compute::ComputeQueue;
-pub use copy::CopyQueue;
+pub use copy::{CopyQueue, Lines};
 pub(crate) use encode::{Context, Encoded, arena_bytes, encode};
 
 use crate::{Signal, qmd::Launch};
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     Inline { address: u64, data: Vec<u8> },
     Launch(Box<Launch>),
     Copy { destination: u64, source: u64, bytes: u64 },
+    CopyLines { destination: u64, source: u64, lines: Lines },
+    Fill { destination: u64, value: u32, words: u64 },
+    Words(Vec<u32>),
 }
 
 /// Commands and the signals they use.
@@ -108,6 +111,14 @@ macro_rules! shared_methods {
         /// Stores a number at a GPU address once everything before has finished; `wide` stores 64 bits, else 32.
         pub fn write(&mut self, address: u64, value: u64, wide: bool) -> &mut Self {
             self.commands.list.push(super::Command::Release { address, value, timestamp: false, wide });
+            self
+        }
+
+        /// Words that the caller has encoded, method headers with their data, as they are. What they launch is not
+        /// chained with other launches. Classes are bound as this driver binds them: compute to subchannel 1 of its
+        /// channel, copy to subchannel 4.
+        pub fn words(&mut self, words: &[u32]) -> &mut Self {
+            self.commands.list.push(super::Command::Words(words.to_vec()));
             self
         }
 
