@@ -388,7 +388,15 @@ impl Device {
             store_launch(&arguments.memory, base, launch)?;
         }
         arguments.next = base + bytes;
-        self.channel(engine).submit(&encoded.words, self.deadline())
+        self.channel(engine).submit(&encoded.words, self.deadline()).map_err(|error| self.explain(error))
+    }
+
+    /// Where the channel that refused only died with its group, the fault of the one that caused it.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match (&error, self.check()) {
+            (Error::ChannelFault(_), Err(cause @ Error::ChannelFault(_))) => cause,
+            _ => error,
+        }
     }
 
     /// A release behind everything on one channel.

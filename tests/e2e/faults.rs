@@ -22,6 +22,9 @@ mod bodies {
 /// An address that no test maps: addresses are handed out far above.
 const UNMAPPED: u64 = 0x1_2345_6000;
 
+/// An H200 takes 40 to 130 ms; the rest is for a busy computer.
+const QUICKLY: Duration = Duration::from_secs(2);
+
 /// A way to end a channel, and how the card reports it.
 struct Stimulus {
     name: &'static str,
@@ -187,7 +190,7 @@ fn fault(device: &Device, name: &str) -> ChannelFault {
     let start = Instant::now();
     match device.wait(&never, 1, DEADLINE) {
         Err(Error::ChannelFault(fault)) => {
-            assert!(start.elapsed() < Duration::from_secs(1), "{name} took {:?}", start.elapsed());
+            assert!(start.elapsed() < QUICKLY, "{name} took {:?}", start.elapsed());
             *fault
         }
         other => panic!("{name}: {other:?}"),
@@ -227,10 +230,14 @@ pub fn a_dead_channel_refuses_more_work_at_once(place: &Place) {
         buffer.copy_from(&[1]),
         buffer.to_vec().map(drop),
         kernel.launch([1, 1, 1], [4, 1, 1], &[(&buffer).into(), 4u32.into(), 0u32.into()]),
-        device.synchronize(),
+        device.check(),
     ];
-    assert!(refused.iter().all(|result| matches!(result, Err(Error::ChannelFault(_)))), "{refused:?}");
-    assert!(start.elapsed() < Duration::from_secs(1));
+    // Every one of them tells the cause, whichever channel it met.
+    for result in &refused {
+        let Err(Error::ChannelFault(fault)) = result else { panic!("{refused:?}") };
+        assert_eq!(fault.mmu.as_ref().map(|mmu| mmu.address), Some(UNMAPPED), "{fault}");
+    }
+    assert!(start.elapsed() < QUICKLY);
 }
 
 pub fn other_clients_go_on_beside_a_fault(place: &Place) {

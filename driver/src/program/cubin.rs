@@ -90,11 +90,16 @@ const UNBOUNDED_STACK: u32 = u32::MAX;
 /// What such a kernel gets: the default stack limit of NVIDIA's runtime.
 const DEFAULT_STACK: u32 = 1024;
 
-/// The stack that a kernel needs, from what its two attributes say.
-fn stack(minimum: Option<u32>, frame: Option<u32>) -> u32 {
+/// The stack that a kernel needs, from what its two attributes say and the largest frame of its functions.
+///
+/// The older dialect does not mark recursion: the minimum then leaves out frames that are certainly there.
+fn stack(minimum: Option<u32>, frame: Option<u32>, callee: u32) -> u32 {
     let frame = frame.unwrap_or(0);
     match minimum {
         Some(UNBOUNDED_STACK) => frame.saturating_add(DEFAULT_STACK),
+        minimum if minimum.unwrap_or(0) < frame.saturating_add(callee) && callee > 0 => {
+            frame.saturating_add(callee).saturating_add(DEFAULT_STACK)
+        }
         minimum => minimum.unwrap_or(0).max(frame),
     }
 }
@@ -229,6 +234,7 @@ impl Cubin {
                 header,
                 own,
                 &attributes,
+                callee_frame(&elf, name, &attributes),
                 &elf.section_headers,
                 &names,
                 &placed,
@@ -292,6 +298,23 @@ impl Cubin {
     }
 }
 
+/// The largest stack frame of the functions that belong to a kernel: compilers name them `$kernel$function`.
+fn callee_frame(elf: &Elf<'_>, kernel: &str, module: &[Attribute]) -> u32 {
+    let belongs = |symbol: usize| {
+        let name = elf.syms.get(symbol).and_then(|symbol| elf.strtab.get_at(symbol.st_name)).unwrap_or("");
+        name.strip_prefix('$')
+            .and_then(|rest| rest.strip_prefix(kernel))
+            .is_some_and(|rest| rest.starts_with('$'))
+    };
+    module
+        .iter()
+        .filter(|attribute| attribute.id == Attribute::FRAME_SIZE)
+        .filter(|attribute| attribute.word(0).is_some_and(|symbol| belongs(symbol as usize)))
+        .filter_map(|attribute| attribute.word(1))
+        .max()
+        .unwrap_or(0)
+}
+
 #[allow(clippy::too_many_arguments)]
 fn kernel(
     name: &str,
@@ -300,6 +323,7 @@ fn kernel(
     text: &SectionHeader,
     own: Vec<Attribute>,
     module: &[Attribute],
+    callee_frame: u32,
     headers: &[SectionHeader],
     names: &[&str],
     placed: &BTreeMap<usize, Placed>,
@@ -371,7 +395,11 @@ fn kernel(
         registers,
         barriers,
         shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
-        stack_bytes: stack(of_symbol(Attribute::MIN_STACK_SIZE), of_symbol(Attribute::FRAME_SIZE)),
+        stack_bytes: stack(
+            of_symbol(Attribute::MIN_STACK_SIZE),
+            of_symbol(Attribute::FRAME_SIZE),
+            callee_frame,
+        ),
         parameter_base,
         parameter_bytes,
         parameters,

@@ -189,7 +189,10 @@ impl BoundQueue {
         if words == 0 {
             return Ok(());
         }
-        self.device.channel(self.engine).submit_at(self.commands.address(), words, self.device.deadline())
+        self.device
+            .channel(self.engine)
+            .submit_at(self.commands.address(), words, self.device.deadline())
+            .map_err(|error| self.device.explain(error))
     }
 
     /// The encoded words, as they lie in GPU memory.
