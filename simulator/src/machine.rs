@@ -14,6 +14,7 @@ pub use nv_abi::rm::class::Privilege;
 
 pub use crate::rm::{Readiness, Unsupported};
 use crate::{
+    engine::Interpreter,
     fault::FaultReport,
     host::{Counters, Host},
     memory::{Backing, BackingError, PAGE, unmap_for_client},
@@ -60,6 +61,7 @@ pub struct Builder {
     vram: Option<u64>,
     user: Privilege,
     uvm_needs_mm: bool,
+    seed: Option<u64>,
 }
 
 impl Builder {
@@ -101,6 +103,13 @@ impl Builder {
         self
     }
 
+    /// Makes kernels repeat themselves: one thread executes all blocks and warps in an order that the seed decides.
+    /// Another seed gives another order that the card could have taken. Slower than without.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Builds the machine.
     pub fn build(self) -> Result<Arc<Machine>, BuildError> {
         let branch =
@@ -118,7 +127,8 @@ impl Builder {
                 profile.reserved_vram_bytes = 0;
             }
             let profile = Arc::new(profile);
-            let host = Host::new(Arc::clone(&profile));
+            let interpreter = Interpreter::with(&profile, self.seed);
+            let host = Host::with_executor(Arc::clone(&profile), Arc::new(interpreter));
             gpus.push(Gpu::new(index, place, profile, host)?);
         }
         let hosts = gpus.iter().map(|gpu| Arc::clone(&gpu.host)).collect();
@@ -156,6 +166,7 @@ impl Machine {
             vram: None,
             user: Privilege::Root,
             uvm_needs_mm: true,
+            seed: None,
         }
     }
 
@@ -192,7 +203,11 @@ impl Machine {
 
     /// What was asked for and is not simulated.
     pub fn unsupported(&self) -> Vec<Unsupported> {
-        self.kernel().unsupported()
+        let instructions = self.hosts.iter().flat_map(|host| host.unsupported());
+        let instructions = instructions.map(|(what, count)| Unsupported { what, count });
+        let mut all = self.kernel().unsupported();
+        all.extend(instructions);
+        all
     }
 
     /// Whether an event waits on a descriptor, as `poll(2)` would tell; waits for one up to `limit`. An event without

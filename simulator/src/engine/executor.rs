@@ -84,16 +84,42 @@ pub trait Executor: Send + Sync {
         map: &Arc<AddressMap>,
         stop: &AtomicBool,
     ) -> Result<GridStatistics, ShaderFault>;
+
+    /// Instructions that grids reached and that are not simulated, with how often.
+    fn unsupported(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 }
 
 /// Executes machine code with [`crate::sm`].
 #[derive(Debug)]
-pub struct Interpreter;
+pub struct Interpreter {
+    processor: sm::Processor,
+}
 
 impl Interpreter {
-    /// For GPUs of that profile.
-    pub fn new(_: &Profile) -> Self {
-        Self
+    /// For GPUs of that profile, on all threads of the machine.
+    pub fn new(profile: &Profile) -> Self {
+        Self::with(profile, None)
+    }
+
+    /// For GPUs of that profile. With a seed everything is executed by one thread, in an order that the seed decides.
+    pub fn with(profile: &Profile, seed: Option<u64>) -> Self {
+        let limits = profile.generation.limits();
+        let configuration = sm::Configuration {
+            seed,
+            multiprocessors: profile.sm_count(),
+            warps: profile.warps_per_sm,
+            blocks: match profile.sm_version {
+                0x806 => 16,
+                0x809 => 24,
+                _ => 32,
+            },
+            registers: limits.registers,
+            shared_bytes: limits.shared_bytes + limits.shared_reserved,
+            ..sm::Configuration::default()
+        };
+        Self { processor: sm::Processor::new(configuration) }
     }
 }
 
@@ -120,7 +146,7 @@ impl Executor for Interpreter {
             sm: (grid.sm_version >> 8) * 10 + (grid.sm_version & 0xff),
             grid_id: grid.grid_id,
         };
-        match sm::run(&launch, map, &sm::Options::new(stop)) {
+        match self.processor.run(&launch, map, stop) {
             Ok(done) => Ok(GridStatistics {
                 instructions: done.instructions,
                 lane_instructions: done.lane_instructions,
@@ -133,5 +159,9 @@ impl Executor for Interpreter {
                 Err(ShaderFault { text: fault.to_string(), mmu })
             }
         }
+    }
+
+    fn unsupported(&self) -> Vec<(String, u64)> {
+        self.processor.unsupported()
     }
 }

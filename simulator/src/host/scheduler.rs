@@ -491,6 +491,11 @@ impl Host {
         reports.iter().rev().find(|report| report.channel == id).and_then(|report| report.fault.mmu_fault())
     }
 
+    /// Instructions that kernels reached and that are not simulated, with how often.
+    pub fn unsupported(&self) -> Vec<(String, u64)> {
+        self.executor.unsupported()
+    }
+
     /// What was done so far.
     pub fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

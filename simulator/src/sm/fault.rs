@@ -5,14 +5,27 @@ use crate::memory::MmuFault;
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
-    /// The word is no instruction that this interpreter executes.
-    #[error("illegal or unsupported instruction")]
-    IllegalInstruction,
+    /// The word is no instruction that the table knows. The card calls it an illegal instruction.
+    #[error("illegal instruction")]
+    UnknownInstruction,
+    /// The instruction is known, and this interpreter does not execute it, or not with these modifiers. The card does.
+    #[error("not simulated: {0}")]
+    Unsupported(String),
     /// A register number at or above the launch's register count.
     #[error("register number outside the {registers} registers of the launch")]
     OutOfRangeRegister {
         /// Registers that the launch gives each thread.
         registers: u32,
+    },
+    /// BAR with a barrier number that the launch does not have, or a thread count that is not whole warps.
+    #[error("barrier {index} with {threads} threads; the launch has {barriers} barriers")]
+    IllegalBarrier {
+        /// Barrier number.
+        index: u32,
+        /// Threads that the instruction names, 0 for all.
+        threads: u32,
+        /// Barriers of the launch.
+        barriers: u32,
     },
     /// The MMU refused an access.
     #[error("{0}")]
@@ -29,10 +42,16 @@ pub enum FaultKind {
         /// Offset in the shared window.
         address: u64,
     },
-    /// A local-memory address outside the thread's local memory.
+    /// A local-memory address outside the thread's local memory: among others a stack that grew too long.
     #[error("local address {address:#x} out of range")]
     OutOfRangeLocal {
         /// Offset in the local window.
+        address: u64,
+    },
+    /// An atomic on local memory.
+    #[error("address {address:#x} is in a space that the instruction does not take")]
+    InvalidAddressSpace {
+        /// The generic address.
         address: u64,
     },
     /// A constant bank that is not bound, or an offset past its end.

@@ -1,18 +1,40 @@
 //! The streaming multiprocessors: run a grid's machine code.
 //!
-//! [`run`] executes one launch. Words are decoded on first use into micro-operations; a warp executes them 32 lanes at
-//! a time; each worker thread owns several blocks and gives each a slice in turn, so that blocks which wait for each
-//! other finish.
+//! [`Processor::run`] executes one launch. The way of an instruction:
+//!
+//! 1. [`sass`] decodes its word by the row of its opcode.
+//! 2. `lower` makes a micro-operation of it, 32 bytes in which everything is decided: handler, rows, predicates. It
+//!    refuses what it does not know, by name. Pages of micro-operations are kept as long as the code stays the same.
+//! 3. `worker` runs micro-operations, for all lanes of a warp that stand at one address.
+//! 4. `execute` holds the handlers. Each computes 32 lanes at a time with the functions of [`sass::lane`], and is
+//!    compiled for several sets of processor features, of which the best is chosen at run time.
+//!
+//! Sources and destinations are rows of 32 lanes: registers, uniform registers (the same value in all lanes), and a
+//! pool of immediates and constants that is filled once per launch. So a handler never asks what kind of operand it has.
+//!
+//! `lower`'s documentation says how an instruction is added. `control` moves program counters, `block` keeps barriers,
+//! `processor` spreads blocks over threads.
 
-mod access;
+mod atomic;
+mod block;
+mod code;
+mod control;
+mod core;
 mod execute;
 mod fault;
+mod lanes;
+mod launch;
+mod lower;
+mod memory;
 mod micro;
-mod run;
+mod pool;
+mod processor;
 mod warp;
+mod worker;
 
 #[cfg(test)]
 mod tests;
 
 pub use fault::{Fault, FaultKind};
-pub use run::{ConstantBuffer, Launch, Options, Statistics, run};
+pub use launch::{ConstantBuffer, Launch, Statistics};
+pub use processor::{Configuration, Processor};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{ConstantBuffer, FaultKind, Launch, Options, Statistics, run};
+use super::{Configuration, ConstantBuffer, FaultKind, Launch, Processor, Statistics};
 use crate::memory::{Access, AddressSpace, Backing};
 
 const CODE: u64 = 0x10_0000;
@@ -35,6 +35,7 @@ fn sections(elf: &[u8]) -> Vec<(String, &[u8], u32)> {
 }
 
 struct Bench {
+    processor: Processor,
     space: Arc<AddressSpace>,
     arch: &'static str,
 }
@@ -46,7 +47,7 @@ impl Bench {
             let backing = Arc::new(Backing::new("test", bytes).expect("small"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
         }
-        Self { space, arch }
+        Self { processor: Processor::new(Configuration::default()), space, arch }
     }
 
     fn write(&self, at: u64, words: &[u32]) {
@@ -110,7 +111,7 @@ impl Bench {
             grid_id: 1,
         };
         let stop = AtomicBool::new(false);
-        run(&launch, &map, &Options::new(&stop))
+        self.processor.run(&launch, &map, &stop)
     }
 }
 
@@ -373,39 +374,4 @@ fn faults_are_typed_and_name_the_instruction() {
     assert_eq!(odd.kind, FaultKind::Misaligned { address: DATA + 4 });
     let shared = fail("shared_store_at", &parameters(&[0], &[1 << 20]));
     assert!(matches!(shared.kind, FaultKind::OutOfRangeShared { .. }), "{shared}");
-}
-
-/// Words and text from nvdisasm 13.5 for sm_89.
-#[test]
-fn tensor_core_words_decode_to_their_shapes() {
-    use super::micro::{Op, decode};
-    use sass::lane::mma::{Accumulator, Factor};
-    let shape = |word| match decode(word, 0, 89, 255).op {
-        Op::Hmma { factor, accumulator, k, .. } => Some((factor, accumulator, k)),
-        _ => None,
-    };
-    let (f32, f16) = (Accumulator::F32, Accumulator::F16);
-    // HMMA.16816.F32, HMMA.16816.F16, HMMA.1688.F32.TF32, HMMA.1684.F32.TF32, HMMA.16816.F32.BF16
-    assert_eq!(shape(0x000fe200000018040000000a2020723c), Some((Factor::F16, f32, 16)));
-    assert_eq!(shape(0x000fc0000000080c000000120808723c), Some((Factor::F16, f16, 16)));
-    assert_eq!(shape(0x000fe20000081004000000020c04723c), Some((Factor::Tf32, f32, 8)));
-    assert_eq!(shape(0x000fc000000850040000003a0e04723c), Some((Factor::Tf32, f32, 4)));
-    assert_eq!(shape(0x000fc000000418080000002a0408723c), Some((Factor::Bf16, f32, 16)));
-    // HMMA.SP.16832.F32 is not there yet, and says so.
-    assert!(matches!(decode(0x000fc00000005a0c000015100808723c, 0, 89, 255).op, Op::Illegal));
-}
-
-#[test]
-fn a_bit_that_no_row_explains_is_illegal_rather_than_skipped() {
-    use super::micro::{Op, decode};
-
-    // FMUL R11, R7, R7 as nvcc emits it for sm_89.
-    let word = 0x000f_e200_0040_0000_0000_0007_070b_7220;
-    assert!(matches!(decode(word, 0, 89, 255).op, Op::Fmul { .. }));
-    let arch = sass::Arch::from_sm(89).unwrap();
-    let refused = (0..128).filter(|bit| sass::decode(word ^ 1 << bit, 0, arch).is_err());
-    let illegal = (0..128).filter(|bit| matches!(decode(word ^ 1 << bit, 0, 89, 255).op, Op::Illegal));
-    let illegal: Vec<_> = illegal.collect();
-    assert!(illegal.len() > 20, "{illegal:?}");
-    assert!(refused.into_iter().all(|bit| illegal.contains(&bit)));
 }

@@ -1,127 +1,201 @@
 //! One warp's state: registers, program counters, convergence.
 
-/// A lane that waits for nothing.
-pub(super) const RUNNING: u8 = 0xff;
-/// A lane that waits in WARPSYNC.
+use super::lanes::{FULL, LANES, Lanes, bit, each, first};
+use super::micro::{RowIndex, rows_of};
+
+/// What a lane waits for in WARPSYNC; B0 to B15 are their own numbers.
 pub(super) const WARPSYNC: u8 = 16;
-/// A lane that waits at barrier 0; the others follow.
+/// What a lane waits for at barrier 0; the others follow.
 pub(super) const BARRIER: u8 = 32;
 
-/// 32 lanes.
-pub(super) type Lanes = [u32; 32];
-
+/// One warp.
 #[derive(Debug)]
-pub(super) struct Warp {
-    pub registers: Vec<Lanes>,
-    pub uniform: [u32; 64],
-    /// One bit per lane.
-    pub predicates: [u32; 8],
-    pub uniform_predicates: [u32; 8],
-    pub pc: [u64; 32],
+pub(crate) struct Warp {
+    /// Zero rows, sink rows, registers, uniform registers: see [`RowIndex`].
+    pub(super) rows: Vec<Lanes>,
+    /// P0 to P6 and PT, UP0 to UP6 and UPT, then a place for what is written to PT.
+    pub predicates: [u32; 32],
+    /// Lanes that did not exit.
     pub alive: u32,
-    /// Per lane what it waits for.
-    pub waits: [u8; 32],
+    /// Lanes that wait for something; [`Warp::waits`] says for what.
     pub waiting: u32,
-    /// B0 to B15 as each lane sees them: who meets there.
-    pub convergence: [Lanes; 16],
-    /// Members of the WARPSYNC that a lane waits in.
-    pub members: Lanes,
+    /// What each lane waits for, where it does.
+    waits: [u8; LANES],
     /// Lanes that give way to others.
     pub yielded: u32,
+    /// Program counters of the lanes, where they differ.
+    scattered: [u64; LANES],
+    /// The program counter of all lanes, where it is the same.
+    common: Option<u64>,
+    /// B0 to B15 as each lane sees them: who meets there.
+    pub convergence: [[u32; LANES]; 16],
+    /// Members of the WARPSYNC that a lane waits in.
+    pub members: [u32; LANES],
+    /// Number in the block.
     pub index: u32,
-    pub thread: [[u32; 3]; 32],
-    pub local: Vec<u8>,
+    /// Local memory: word w of the thread in lane l is `local[w].0[l]`.
+    pub local: Vec<Lanes>,
 }
 
 impl Warp {
-    pub fn new(index: u32, block: [u32; 3], registers: u32, local: usize, pc: u64) -> Self {
-        let threads = block[0] * block[1] * block[2];
-        let first = index * 32;
-        let live = (threads - first).min(32);
-        let mut thread = [[0; 3]; 32];
-        for (lane, id) in thread.iter_mut().enumerate() {
-            let t = first + lane as u32;
-            *id = [t % block[0], t / block[0] % block[1], t / block[0] / block[1]];
-        }
-        let mut predicates = [0; 8];
-        predicates[7] = u32::MAX;
+    /// A warp to be started.
+    pub(super) fn new(registers: u32, local_bytes: u32) -> Self {
+        let mut predicates = [0; 32];
+        predicates[7] = FULL;
+        predicates[15] = FULL;
         Self {
-            registers: vec![[0; 32]; registers as usize],
-            uniform: [0; 64],
+            rows: vec![Lanes::splat(0); rows_of(registers)],
             predicates,
-            uniform_predicates: predicates,
-            pc: [pc; 32],
-            alive: if live == 32 { u32::MAX } else { (1 << live) - 1 },
-            waits: [RUNNING; 32],
+            alive: 0,
             waiting: 0,
-            convergence: [[0; 32]; 16],
-            members: [0; 32],
+            waits: [0; LANES],
             yielded: 0,
-            index,
-            thread,
-            local: vec![0; local * 32],
+            scattered: [0; LANES],
+            common: None,
+            convergence: [[0; LANES]; 16],
+            members: [0; LANES],
+            index: 0,
+            local: vec![Lanes::splat(0); local_bytes.div_ceil(4) as usize],
+        }
+    }
+
+    /// Starts the warp anew with `threads` lanes. Registers and local memory keep what was in them, as the card's do.
+    pub(super) fn start(&mut self, index: u32, threads: u32, pc: u64) {
+        self.index = index;
+        self.alive = if threads >= 32 { FULL } else { (1 << threads) - 1 };
+        self.waiting = 0;
+        self.yielded = 0;
+        self.common = Some(pc);
+        for predicates in [0..7, 8..15] {
+            self.predicates[predicates].fill(0);
+        }
+    }
+
+    /// Clears what [`Warp::start`] leaves as it was.
+    pub(super) fn clear(&mut self) {
+        self.rows.fill(Lanes::splat(0));
+        self.local.fill(Lanes::splat(0));
+        self.convergence = [[0; LANES]; 16];
+    }
+
+    /// Lanes that could run.
+    #[inline(always)]
+    pub fn runnable(&self) -> u32 {
+        self.alive & !self.waiting
+    }
+
+    /// The program counter of a lane.
+    #[inline(always)]
+    pub fn pc(&self, lane: usize) -> u64 {
+        self.common.unwrap_or(self.scattered[lane & 31])
+    }
+
+    /// Sends lanes to an address.
+    #[inline]
+    pub fn set_pc(&mut self, mask: u32, pc: u64) {
+        if mask == self.alive {
+            self.common = Some(pc);
+            return;
+        }
+        if let Some(common) = self.common.take() {
+            self.scattered = [common; LANES];
+        }
+        for lane in each(mask) {
+            self.scattered[lane] = pc;
         }
     }
 
     /// The lanes to run next, with their common program counter: lowest first among those that did not yield.
     #[inline]
     pub fn select(&mut self) -> Option<(u64, u32)> {
-        let runnable = self.alive & !self.waiting;
+        let runnable = self.runnable();
         if runnable == 0 {
             return None;
+        }
+        if let Some(pc) = self.common {
+            return Some((pc, runnable));
         }
         let mut candidates = runnable & !self.yielded;
         if candidates == 0 {
             self.yielded = 0;
             candidates = runnable;
         }
-        let mut pc = u64::MAX;
-        for lane in 0..32 {
-            if candidates >> lane & 1 != 0 && self.pc[lane] < pc {
-                pc = self.pc[lane];
-            }
+        let pc = each(candidates).map(|lane| self.scattered[lane]).min()?;
+        Some((pc, self.group(runnable, pc)))
+    }
+
+    /// As [`Warp::select`], but any of the groups, by a number.
+    pub fn select_any(&mut self, choice: u64) -> Option<(u64, u32)> {
+        let runnable = self.runnable();
+        if runnable == 0 {
+            return None;
         }
+        if let Some(pc) = self.common {
+            return Some((pc, runnable));
+        }
+        let lane = each(runnable).nth((choice % u64::from(runnable.count_ones())) as usize)?;
+        let pc = self.scattered[lane];
+        Some((pc, self.group(runnable, pc)))
+    }
+
+    fn group(&mut self, runnable: u32, pc: u64) -> u32 {
         let mut mask = 0;
-        for lane in 0..32 {
-            mask |= u32::from(self.pc[lane] == pc) << lane;
+        for lane in 0..LANES {
+            mask |= u32::from(self.scattered[lane] == pc) << lane;
         }
-        Some((pc, mask & runnable))
+        let group = mask & runnable;
+        if group == self.alive {
+            self.common = Some(pc);
+        }
+        group
     }
 
-    pub fn set_pc(&mut self, mask: u32, pc: u64) {
-        for lane in 0..32 {
-            if mask >> lane & 1 != 0 {
-                self.pc[lane] = pc;
-            }
-        }
+    /// The lowest address above `pc` at which lanes outside `group` stand: where it meets them.
+    pub fn meeting(&self, group: u32, pc: u64) -> u64 {
+        let others = self.runnable() & !group;
+        each(others).map(|lane| self.pc(lane)).filter(|other| *other > pc).min().unwrap_or(u64::MAX)
     }
 
+    /// Lets lanes wait.
+    #[inline]
     pub fn wait(&mut self, mask: u32, code: u8) {
         self.waiting |= mask;
-        for lane in 0..32 {
-            if mask >> lane & 1 != 0 {
+        if mask == self.alive {
+            self.waits = [code; LANES];
+        } else {
+            for lane in each(mask) {
                 self.waits[lane] = code;
             }
         }
     }
 
+    /// Ends the waiting of lanes.
+    #[inline]
     pub fn wake(&mut self, mask: u32) {
         self.waiting &= !mask;
-        for lane in 0..32 {
-            if mask >> lane & 1 != 0 {
-                self.waits[lane] = RUNNING;
-            }
+    }
+
+    /// Lanes that wait for `code`.
+    #[inline]
+    pub fn at(&self, code: u8) -> u32 {
+        let mut mask = 0;
+        for lane in 0..LANES {
+            mask |= u32::from(self.waits[lane] == code) << lane;
         }
+        mask & self.waiting & self.alive
     }
 
     /// Releases every convergence point whose live members have all arrived.
     pub fn converge(&mut self) {
-        for lane in 0..32 {
+        let mut left = self.waiting & self.alive;
+        while left != 0 {
+            let lane = first(left);
+            left &= left - 1;
             let code = self.waits[lane];
-            if self.waiting >> lane & 1 == 0 || code > WARPSYNC {
+            if code > WARPSYNC || !bit(self.waiting, lane) {
                 continue;
             }
-            let members = match self.convergence.get(code as usize) {
+            let members = match self.convergence.get(usize::from(code)) {
                 Some(barrier) => barrier[lane],
                 None => self.members[lane],
             } & self.alive;
@@ -132,18 +206,20 @@ impl Warp {
         }
     }
 
-    /// Lanes that wait for `code`.
-    pub fn at(&self, code: u8) -> u32 {
-        let mut mask = 0;
-        for lane in 0..32 {
-            mask |= u32::from(self.waits[lane] == code) << lane;
-        }
-        mask & self.waiting & self.alive
-    }
-
+    /// Ends lanes.
     pub fn exit(&mut self, mask: u32) {
         self.alive &= !mask;
         self.waiting &= self.alive;
-        self.converge();
+        if self.waiting != 0 {
+            self.converge();
+        }
+    }
+
+    /// Row of a register, for tests.
+    #[cfg(test)]
+    pub fn register(&self, index: u16) -> &[u32; LANES] {
+        &self.rows[usize::from(RowIndex::REGISTERS + index)].0
     }
 }
+
+const _: () = assert!(RowIndex::SINK.0 < RowIndex::REGISTERS);

@@ -1,0 +1,184 @@
+//! A block (CTA): its warps, what they share, and their barriers.
+
+use super::lanes::Lanes;
+use super::launch::Prepared;
+use super::warp::{BARRIER, Warp};
+
+/// Named barriers of a block.
+pub(super) const BARRIERS: usize = 16;
+
+/// One barrier.
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    /// Threads that wait here, those of a warp that is here as a whole counted as 32.
+    waiting: u32,
+    /// Threads that arrived without waiting.
+    arrived: u32,
+    /// Threads that BAR named; 0 for all of the block.
+    threads: u32,
+    /// Threads whose predicate held.
+    popc: u32,
+    /// Whether all predicates held.
+    and: bool,
+    /// What those who wait want to know.
+    form: BarrierForm,
+}
+
+impl Barrier {
+    const EMPTY: Self =
+        Self { waiting: 0, arrived: 0, threads: 0, popc: 0, and: true, form: BarrierForm::Sync };
+}
+
+/// What BAR does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BarrierForm {
+    /// Waits.
+    Sync,
+    /// Arrives and goes on.
+    Arrive,
+    /// Waits; the result is how many predicates held.
+    ReducePopc,
+    /// Waits; the result is whether all predicates held.
+    ReduceAnd,
+    /// Waits; the result is whether one predicate held.
+    ReduceOr,
+}
+
+/// What the warps of a block share.
+#[derive(Debug)]
+pub(crate) struct Cta {
+    /// Shared memory, in rows for the sake of alignment. Zero-length where the launch has none.
+    pub(super) shared: Vec<Lanes>,
+    /// Block index.
+    pub index: [u32; 3],
+    /// Number of the block in its grid.
+    pub number: u64,
+    barriers: [Barrier; BARRIERS],
+    /// Result of the last BAR.RED.
+    pub result: u32,
+    /// Budget that instructions which look like waiting have used up, in this turn.
+    pub spins: u32,
+}
+
+/// A resident block.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub warps: Vec<Warp>,
+    pub cta: Cta,
+    /// Warps with live lanes.
+    pub alive: usize,
+}
+
+impl Block {
+    /// Memory for a block of the launch.
+    pub fn new(launch: &Prepared) -> Self {
+        let shape = launch.shape();
+        Self {
+            warps: (0..shape.warps).map(|_| Warp::new(shape.registers, shape.local_bytes)).collect(),
+            cta: Cta {
+                shared: vec![Lanes::splat(0); shape.shared_bytes.div_ceil(128) as usize],
+                index: [0; 3],
+                number: 0,
+                barriers: [Barrier::EMPTY; BARRIERS],
+                result: 0,
+                spins: 0,
+            },
+            alive: 0,
+        }
+    }
+
+    /// Makes this memory the block of that number. With `clear` nothing is left of the block before.
+    pub fn start(&mut self, launch: &Prepared, number: u64, clear: bool) {
+        self.cta.index = launch.block_index(number);
+        self.cta.number = number;
+        self.cta.barriers = [Barrier::EMPTY; BARRIERS];
+        self.cta.result = 0;
+        self.alive = self.warps.len();
+        let threads = launch.threads;
+        for (warp, index) in self.warps.iter_mut().zip(0u32..) {
+            if clear {
+                warp.clear();
+            }
+            warp.start(index, threads - 32 * index, launch.launch.program_address);
+        }
+        if clear {
+            self.cta.shared.fill(Lanes::splat(0));
+        }
+    }
+
+    /// Counts again who waits at a barrier.
+    fn recount(&mut self, index: usize) {
+        let code = BARRIER + index as u8;
+        self.cta.barriers[index].waiting = self
+            .warps
+            .iter()
+            .map(|warp| match warp.at(code) {
+                0 => 0,
+                here if here == warp.alive => 32,
+                here => here.count_ones(),
+            })
+            .sum();
+    }
+
+    /// Releases a barrier whose threads are all there. Warps that exited count as arrived.
+    fn release(&mut self, index: usize) {
+        let barrier = self.cta.barriers[index];
+        let expected = if barrier.threads == 0 { 32 * self.alive as u32 } else { barrier.threads };
+        let here = barrier.waiting + barrier.arrived;
+        if here == 0 || here < expected {
+            return;
+        }
+        let code = BARRIER + index as u8;
+        for warp in &mut self.warps {
+            if warp.waiting != 0 {
+                let here = warp.at(code);
+                warp.wake(here);
+            }
+        }
+        match barrier.form {
+            BarrierForm::ReducePopc => self.cta.result = barrier.popc,
+            BarrierForm::ReduceAnd => self.cta.result = u32::from(barrier.and),
+            BarrierForm::ReduceOr => self.cta.result = u32::from(barrier.popc != 0),
+            BarrierForm::Sync | BarrierForm::Arrive => {}
+        }
+        self.cta.barriers[index] = Barrier::EMPTY;
+    }
+
+    /// BAR by lanes of a warp, whose program counters are already past it. `value` is the predicate.
+    pub fn bar(&mut self, warp: usize, mask: u32, form: BarrierForm, index: usize, threads: u32, value: u32) {
+        let alive = self.warps[warp].alive;
+        let count = if mask == alive { 32 } else { mask.count_ones() };
+        let state = &mut self.cta.barriers[index];
+        state.threads = threads;
+        state.popc += (value & mask).count_ones();
+        state.and &= value & mask == mask;
+        if form == BarrierForm::Arrive {
+            state.arrived += count;
+        } else {
+            state.form = form;
+            state.waiting += count;
+            self.warps[warp].wait(mask, BARRIER + index as u8);
+            if mask != alive {
+                self.recount(index);
+            }
+        }
+        self.release(index);
+    }
+
+    /// Ends lanes of a warp, and releases the barriers that waited only for them.
+    pub fn exit(&mut self, warp: usize, mask: u32) {
+        self.warps[warp].exit(mask);
+        if self.warps[warp].alive == 0 {
+            self.alive -= 1;
+        }
+        if self.alive == 0 {
+            return;
+        }
+        for index in 0..BARRIERS {
+            if self.cta.barriers[index].waiting != 0 {
+                self.recount(index);
+                self.release(index);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Instructions that move program counters or let lanes wait.
+
+use super::block::{BARRIERS, BarrierForm, Block};
+use super::fault::FaultKind;
+use super::lanes::{each, first};
+use super::launch::Prepared;
+use super::micro::{Micro, PredicateIn, RowIndex};
+use super::warp::{WARPSYNC, Warp};
+
+/// What to do, in [`Micro::extra`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    Exit,
+    /// To the register pair plus the payload.
+    Jump,
+    /// To the payload, if the lanes at hand are not the live ones of a uniform register, or if they are.
+    BranchIfDivergent,
+    Bsync,
+    Break,
+    Warpsync,
+    Yield,
+    Nanosleep,
+    BarSync,
+    BarArrive,
+    BarPopc,
+    BarAnd,
+    BarOr,
+}
+
+impl Step {
+    const ALL: [Self; 13] = [
+        Self::Exit,
+        Self::Jump,
+        Self::BranchIfDivergent,
+        Self::Bsync,
+        Self::Break,
+        Self::Warpsync,
+        Self::Yield,
+        Self::Nanosleep,
+        Self::BarSync,
+        Self::BarArrive,
+        Self::BarPopc,
+        Self::BarAnd,
+        Self::BarOr,
+    ];
+}
+
+/// Where BAR's numbers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BarOperands {
+    Immediate {
+        index: u32,
+        threads: u32,
+    },
+    /// The first source holds the barrier.
+    Index,
+    /// The first source holds the barrier in 3:0 and the threads in 27:16.
+    IndexAndThreads,
+}
+
+impl BarOperands {
+    /// As a payload.
+    pub fn code(self) -> u64 {
+        match self {
+            Self::Immediate { index, threads } => u64::from(index) | u64::from(threads) << 16,
+            Self::Index => 1 << 32,
+            Self::IndexAndThreads => 2 << 32,
+        }
+    }
+}
+
+/// How the group of lanes goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// All of it, at this address.
+    Together(u64),
+    /// Program counters are set; the warp chooses whom to run next.
+    Apart,
+}
+
+fn predicate(warp: &Warp, operand: PredicateIn) -> u32 {
+    let value = warp.predicates[usize::from(operand.0 & 15)];
+    if operand.0 & 16 != 0 { !value } else { value }
+}
+
+/// A register of a control instruction: never one of the pool.
+fn row(warp: &Warp, index: RowIndex) -> Result<&[u32; 32], FaultKind> {
+    warp.rows.get(usize::from(index.0)).map(|row| &row.0).ok_or(FaultKind::InvalidPc)
+}
+
+/// Executes a control instruction at `pc` for `mask`, the lanes of `group` whose guard holds.
+pub(super) fn step(
+    block: &mut Block,
+    index: usize,
+    launch: &Prepared,
+    op: &Micro,
+    pc: u64,
+    mask: u32,
+    group: u32,
+) -> Result<After, FaultKind> {
+    let next = pc.wrapping_add(16);
+    let warp = &mut block.warps[index];
+    let active = mask & predicate(warp, op.from[0]);
+    let step = Step::ALL.get(usize::from(op.extra)).copied().unwrap_or(Step::Exit);
+    match step {
+        Step::Exit => {
+            warp.set_pc(group, next);
+            if active != 0 {
+                block.exit(index, active);
+            }
+        }
+        Step::Jump => {
+            let (low, high) = (row(warp, op.a)?, row(warp, op.a.plus(1))?);
+            let target =
+                |lane: usize| (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(op.payload);
+            let to = target(first(active));
+            let mut bad = 0;
+            let mut same = true;
+            for lane in each(active) {
+                bad |= target(lane) & 15;
+                same &= target(lane) == to;
+            }
+            if bad != 0 {
+                return Err(FaultKind::InvalidPc);
+            }
+            if active == group && same && (to > pc || group == warp.runnable()) {
+                return Ok(After::Together(to));
+            }
+            if to <= pc {
+                warp.yielded |= active;
+            }
+            let (low, high) = (row(warp, op.a)?, row(warp, op.a.plus(1))?);
+            let target =
+                |lane: usize| (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(op.payload);
+            let mut targets = [0; 32];
+            each(active).for_each(|lane| targets[lane] = target(lane));
+            warp.set_pc(group, next);
+            for lane in each(active) {
+                warp.set_pc(1 << lane, targets[lane]);
+            }
+        }
+        Step::BranchIfDivergent => {
+            let value = row(warp, op.a)?[0];
+            let (invert, converged) = (op.to[0].0 & 1 != 0, op.to[0].0 & 2 != 0);
+            let members = if invert { !value } else { value };
+            let together = group == members & warp.alive;
+            if together != converged || active == 0 {
+                return Ok(After::Together(next));
+            }
+            if active == group {
+                return Ok(After::Together(op.payload));
+            }
+            warp.set_pc(group, next);
+            warp.set_pc(active, op.payload);
+        }
+        Step::Bsync => {
+            if active == warp.alive {
+                // Whoever else is expected has exited.
+                return Ok(After::Together(next));
+            }
+            warp.set_pc(group, next);
+            warp.wait(active, op.payload as u8 & 15);
+            warp.converge();
+        }
+        Step::Break => {
+            warp.set_pc(group, next);
+            let barrier = &mut warp.convergence[op.payload as usize & 15];
+            let members = each(active).fold(0, |all, lane| all | barrier[lane]);
+            each(members).for_each(|lane| barrier[lane] &= !active);
+            warp.converge();
+        }
+        Step::Warpsync => {
+            let members = if op.to[0].0 == 0 { [op.payload as u32; 32] } else { *row(warp, op.a)? };
+            if active == warp.alive {
+                return Ok(After::Together(next));
+            }
+            warp.set_pc(group, next);
+            for lane in each(active) {
+                warp.members[lane] = members[lane] | 1 << lane;
+            }
+            warp.wait(active, WARPSYNC);
+            warp.converge();
+        }
+        Step::Yield | Step::Nanosleep => {
+            if step == Step::Nanosleep {
+                block.cta.spins += NAP;
+            }
+            if group == warp.runnable() && step == Step::Yield {
+                return Ok(After::Together(next));
+            }
+            warp.set_pc(group, next);
+            warp.yielded |= active;
+        }
+        Step::BarSync | Step::BarArrive | Step::BarPopc | Step::BarAnd | Step::BarOr => {
+            let (barrier, threads) = match op.payload >> 32 {
+                0 => (op.payload as u32 & 0xffff, op.payload as u32 >> 16),
+                form => {
+                    let value = row(warp, op.a)?[first(mask)];
+                    (value & 15, if form == 2 { value >> 16 & 0xfff } else { 0 })
+                }
+            };
+            let barriers = launch.launch.barriers.min(BARRIERS as u32);
+            if barrier >= barriers || !threads.is_multiple_of(32) {
+                return Err(FaultKind::IllegalBarrier { index: barrier, threads, barriers });
+            }
+            let form = match step {
+                Step::BarArrive => BarrierForm::Arrive,
+                Step::BarPopc => BarrierForm::ReducePopc,
+                Step::BarAnd => BarrierForm::ReduceAnd,
+                Step::BarOr => BarrierForm::ReduceOr,
+                _ => BarrierForm::Sync,
+            };
+            warp.set_pc(group, next);
+            block.bar(index, mask, form, barrier as usize, threads, active);
+        }
+    }
+    Ok(After::Apart)
+}
+
+/// What NANOSLEEP takes off the budget.
+const NAP: u32 = 4096;

@@ -1,0 +1,143 @@
+//! Conversions.
+
+use sass::lane::convert::{self, FloatFormat};
+use sass::lane::half::{self, HalfFormat};
+use sass::lane::{IntegerType, Rounding, Sign, Width};
+
+use super::super::core::Core;
+use super::super::lanes::{LANES, bit};
+use super::super::micro::{Flow, Micro};
+use super::float::marks;
+use super::handlers;
+
+const FLOATS: [FloatFormat; 4] = [FloatFormat::F16, FloatFormat::Bf16, FloatFormat::F32, FloatFormat::F64];
+const WIDTHS: [Width; 4] = [Width::B8, Width::B16, Width::B32, Width::B64];
+
+/// What a conversion reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sm) struct Formats {
+    pub float: FloatFormat,
+    /// F2F's result.
+    pub other: FloatFormat,
+    pub integer: IntegerType,
+    pub rounding: Rounding,
+    pub flushes: bool,
+}
+
+impl Formats {
+    /// To be overwritten in part.
+    pub const NONE: Self = Self {
+        float: FloatFormat::F32,
+        other: FloatFormat::F32,
+        integer: IntegerType::U32,
+        rounding: Rounding::Nearest,
+        flushes: false,
+    };
+
+    /// As a payload.
+    pub fn code(self) -> u64 {
+        let float = |format| FLOATS.iter().position(|known| *known == format).unwrap_or(2) as u64;
+        let width = WIDTHS.iter().position(|known| *known == self.integer.width).unwrap_or(2) as u64;
+        let rounding = Rounding::ALL.iter().position(|known| *known == self.rounding).unwrap_or(0) as u64;
+        float(self.float)
+            | float(self.other) << 2
+            | width << 4
+            | u64::from(self.integer.sign == Sign::Signed) << 6
+            | rounding << 7
+            | u64::from(self.flushes) << 9
+    }
+
+    #[inline(always)]
+    fn of(code: u64) -> Self {
+        let sign = if code >> 6 & 1 != 0 { Sign::Signed } else { Sign::Unsigned };
+        Self {
+            float: FLOATS[(code & 3) as usize],
+            other: FLOATS[(code >> 2 & 3) as usize],
+            integer: IntegerType { width: WIDTHS[(code >> 4 & 3) as usize], sign },
+            rounding: Rounding::from_code((code >> 7) as u32),
+            flushes: code >> 9 & 1 != 0,
+        }
+    }
+}
+
+/// F2FP's modifiers as a payload.
+pub(in crate::sm) fn pack_code(format: HalfFormat, rounding: Rounding, relu: bool) -> u64 {
+    let rounding = Rounding::ALL.iter().position(|known| *known == rounding).unwrap_or(0) as u64;
+    rounding | u64::from(format == HalfFormat::Bf16) << 2 | u64::from(relu) << 3
+}
+
+/// The second source as a number of that format, marks applied.
+#[inline(always)]
+fn source(core: &Core<'_>, op: &Micro, format: FloatFormat) -> [u64; LANES] {
+    match format {
+        FloatFormat::F64 => super::double::source(core, op.b, op.extra.into(), 1),
+        FloatFormat::F32 => {
+            let (keep, flip) = marks(op.extra.into(), 1);
+            core.row(op.b).map(|v| u64::from((v & keep) ^ flip))
+        }
+        FloatFormat::F16 | FloatFormat::Bf16 => {
+            let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);
+            core.row(op.b).map(|v| u64::from(half::modify((v as u16, 0), absolute, negate).0))
+        }
+    }
+}
+
+#[inline(always)]
+fn each(v: &[u64; LANES], mask: u32, f: impl Fn(u64) -> u64) -> [u64; LANES] {
+    let mut out = [0; LANES];
+    for i in 0..LANES {
+        if bit(mask, i) {
+            out[i] = f(v[i]);
+        }
+    }
+    out
+}
+
+handlers! {
+    /// F2I.
+    F2i = |core, op, mask| {
+        let f = Formats::of(op.payload);
+        let v = source(core, op, f.float);
+        let out = each(&v, mask, |v| convert::f2i(v, f.float, f.integer, f.rounding, f.flushes));
+        core.put_sized(op.d, mask, &out, f.integer.width == Width::B64);
+        Flow::Next
+    };
+    /// I2F.
+    I2f = |core, op, mask| {
+        let f = Formats::of(op.payload);
+        let v = core.sized(op.b, f.integer.width == Width::B64);
+        let out = each(&v, mask, |v| convert::i2f(v, f.integer, f.float, f.rounding));
+        core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
+        Flow::Next
+    };
+    /// I2F from 32 bits to FP32, to nearest.
+    I2fFast<const SIGNED: bool> = |core, op, mask| {
+        let sign = if SIGNED { Sign::Signed } else { Sign::Unsigned };
+        core.map1(op, mask, |v| convert::i2f_f32(v, sign))
+    };
+    /// F2F.
+    F2f = |core, op, mask| {
+        let f = Formats::of(op.payload);
+        let v = source(core, op, f.float);
+        let out = each(&v, mask, |v| convert::f2f(v, f.float, f.other, f.rounding, f.flushes));
+        core.put_sized(op.d, mask, &out, f.other == FloatFormat::F64);
+        Flow::Next
+    };
+    /// FRND.
+    Frnd = |core, op, mask| {
+        let f = Formats::of(op.payload);
+        let v = source(core, op, f.float);
+        let out = each(&v, mask, |v| convert::frnd(v, f.float, f.rounding, f.flushes));
+        core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
+        Flow::Next
+    };
+    /// F2FP from FP32.
+    F2fp = |core, op, mask| {
+        let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
+        let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
+        let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
+        core.map2_slow(op, mask, |a, b| {
+            convert::f2fp_pack((a & ma.0) ^ ma.1, (b & mb.0) ^ mb.1, format, rounding, relu)
+        })
+    };
+}

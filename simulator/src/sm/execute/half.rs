@@ -1,0 +1,103 @@
+//! Packed half precision.
+
+use sass::lane::half::{self, HalfFormat, HalfMode, Swizzle};
+use sass::lane::{Boolean, FloatCompare};
+
+use super::super::core::Core;
+use super::super::lanes::{LANES, bit};
+use super::super::micro::{Flow, Micro};
+use super::handlers;
+
+const SWIZZLES: [Swizzle; 4] = [Swizzle::H1H0, Swizzle::F32, Swizzle::H0H0, Swizzle::H1H1];
+/// Lowest bit of a comparison in a payload.
+pub(in crate::sm) const COMPARE: u32 = 32;
+
+/// Format and modifiers in the lowest bits of a payload.
+pub(in crate::sm) fn mode_code(mode: HalfMode) -> u64 {
+    u64::from(mode.format == HalfFormat::Bf16)
+        | u64::from(mode.flushes) << 1
+        | u64::from(mode.saturate) << 2
+        | u64::from(mode.relu) << 3
+}
+
+/// Swizzle and marks of a source in a payload.
+pub(in crate::sm) fn source_code(swizzle: Swizzle, absolute: bool, negate: bool, slot: usize) -> u64 {
+    let swizzle = SWIZZLES.iter().position(|known| *known == swizzle).unwrap_or(0) as u64;
+    (swizzle | u64::from(absolute) << 2 | u64::from(negate) << 3) << (8 + 4 * slot)
+}
+
+#[inline(always)]
+fn mode(op: &Micro) -> HalfMode {
+    HalfMode {
+        format: if op.payload & 1 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 },
+        flushes: op.payload & 2 != 0,
+        saturate: op.payload & 4 != 0,
+        relu: op.payload & 8 != 0,
+    }
+}
+
+/// The halves of a source.
+#[inline(always)]
+fn halves(op: &Micro, slot: u32, v: u32) -> (u16, u16) {
+    let code = op.payload >> (8 + 4 * slot);
+    let swizzled = SWIZZLES[(code & 3) as usize].apply(v, mode(op).format);
+    half::modify(swizzled, code & 4 != 0, code & 8 != 0)
+}
+
+#[inline(always)]
+fn comparison(core: &Core<'_>, op: &Micro, i: usize, with: u32) -> (bool, bool) {
+    let mode = mode(op);
+    let compare = FloatCompare::from_code((op.payload >> COMPARE) as u32);
+    let boolean = [Boolean::And, Boolean::Or, Boolean::Xor, Boolean::Xor][usize::from(op.extra & 3)];
+    let (a, b) = (halves(op, 0, core.row(op.a)[i]), halves(op, 1, core.row(op.b)[i]));
+    let one = |a, b| boolean.apply(half::compare(a, b, compare, mode), bit(with, i));
+    (one(a.0, b.0), one(a.1, b.1))
+}
+
+handlers! {
+    /// HADD2.
+    Hadd2 = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| half::hadd2(halves(op, 0, a), halves(op, 1, b), mode(op)))
+    };
+    /// HADD2.F32.
+    Hadd2Float = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| {
+            half::hadd_f32(halves(op, 0, a).0, halves(op, 1, b).0, mode(op).format)
+        })
+    };
+    /// HMUL2.
+    Hmul2 = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| half::hmul2(halves(op, 0, a), halves(op, 1, b), mode(op)))
+    };
+    /// HFMA2.
+    Hfma2 = |core, op, mask| {
+        core.map3_slow(op, mask, |a, b, c| {
+            half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
+        })
+    };
+    /// HSET2.
+    Hset2<const FLOAT: bool> = |core, op, mask| {
+        let with = core.predicate(op.from[0]);
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let (low, high) = comparison(core, op, i, with);
+            let set = |truth| half::hset(truth, FLOAT, mode(op).format);
+            out[i] = half::pack(set(low), set(high));
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// HSETP2.
+    Hsetp2 = |core, op, mask| {
+        let with = core.predicate(op.from[0]);
+        let (mut low, mut high) = (0, 0);
+        for i in 0..LANES {
+            let truth = comparison(core, op, i, with);
+            low |= u32::from(truth.0) << i;
+            high |= u32::from(truth.1) << i;
+        }
+        core.put_predicate(op.to[0], mask, low);
+        core.put_predicate(op.to[1], mask, high);
+        Flow::Next
+    };
+}

@@ -1,0 +1,370 @@
+//! Integer arithmetic, logic and shifts.
+
+use sass::lane::integer::{self, Direction, PermuteMode, ShiftKind};
+use sass::lane::{IntegerCompare, Sign};
+
+use super::super::core::Core;
+use super::super::lanes::{LANES, ballot, bit, signs};
+use super::super::micro::{Flow, Micro};
+use super::handlers;
+
+#[inline(always)]
+const fn sign(signed: bool) -> Sign {
+    if signed { Sign::Signed } else { Sign::Unsigned }
+}
+
+/// A bit of [`Micro::extra`].
+#[inline(always)]
+const fn flag(op: &Micro, position: u32) -> bool {
+    op.extra >> position & 1 != 0
+}
+
+/// All ones for a bit of [`Micro::extra`] that is set.
+#[inline(always)]
+const fn ones(op: &Micro, position: u32) -> u32 {
+    (op.extra as u32 >> position & 1).wrapping_neg()
+}
+
+/// Writes both predicates of a comparison.
+#[inline(always)]
+pub(super) fn put_comparison(core: &mut Core<'_>, op: &Micro, mask: u32, truth: u32) -> Flow {
+    let with = core.predicate(op.from[0]);
+    let both = |truth: u32| match op.extra & 3 {
+        0 => truth & with,
+        1 => truth | with,
+        _ => truth ^ with,
+    };
+    core.put_predicate(op.to[0], mask, both(truth));
+    core.put_predicate(op.to[1], mask, both(!truth));
+    Flow::Next
+}
+
+/// A shift's modifiers in a payload.
+pub(in crate::sm) fn shift_code(kind: ShiftKind) -> u64 {
+    let flags =
+        [kind.direction == Direction::Right, kind.wide, kind.sign == Sign::Signed, kind.wrap, kind.high];
+    flags.iter().enumerate().fold(0, |code, (i, flag)| code | u64::from(*flag) << i)
+}
+
+#[inline(always)]
+const fn shift_kind(code: u64) -> ShiftKind {
+    ShiftKind {
+        direction: if code & 1 != 0 { Direction::Right } else { Direction::Left },
+        wide: code & 2 != 0,
+        sign: sign(code & 4 != 0),
+        wrap: code & 8 != 0,
+        high: code & 16 != 0,
+    }
+}
+
+const PERMUTE: [PermuteMode; 7] = [
+    PermuteMode::Index,
+    PermuteMode::ForwardExtract,
+    PermuteMode::BackwardExtract,
+    PermuteMode::ReplicateByte,
+    PermuteMode::EdgeClampLeft,
+    PermuteMode::EdgeClampRight,
+    PermuteMode::ReplicateHalf,
+];
+
+/// PRMT's mode in a payload.
+pub(in crate::sm) fn permute_code(mode: PermuteMode) -> u64 {
+    PERMUTE.iter().position(|known| *known == mode).unwrap_or(0) as u64
+}
+
+handlers! {
+    /// Copies a register.
+    Move = |core, op, mask| {
+        let v = *core.row(op.b);
+        core.put(op.d, mask, &v);
+        Flow::Next
+    };
+    /// `a + b`.
+    Add = |core, op, mask| core.map2(op, mask, u32::wrapping_add);
+    /// `a - b`.
+    Subtract = |core, op, mask| core.map2(op, mask, u32::wrapping_sub);
+    /// `a + b + c`.
+    Add3 = |core, op, mask| core.map3(op, mask, |a, b, c| a.wrapping_add(b).wrapping_add(c));
+    /// `a + b + c`, each negated where `extra` says so.
+    Add3Negated = |core, op, mask| {
+        let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
+        let extra = op.extra.count_ones();
+        core.map3(op, mask, |a, b, c| {
+            (a ^ x).wrapping_add(b ^ y).wrapping_add(c ^ z).wrapping_add(extra)
+        })
+    };
+    /// `a + b` with the carry.
+    AddCarry = |core, op, mask| {
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let (mut out, mut carry) = ([0; LANES], [0; LANES]);
+        for i in 0..LANES {
+            out[i] = a[i].wrapping_add(b[i]);
+            carry[i] = u32::from(out[i] < b[i]).wrapping_neg();
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&carry));
+        core.put_predicate(op.to[1], mask, 0);
+        Flow::Next
+    };
+    /// IADD3.X without carries out.
+    Add3Extended = |core, op, mask| {
+        let (p, q) = (core.predicate(op.from[0]), core.predicate(op.from[1]));
+        let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let carry = (p >> i & 1) + (q >> i & 1);
+            out[i] = (a[i] ^ x).wrapping_add(b[i] ^ y).wrapping_add(c[i] ^ z).wrapping_add(carry);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// IADD3 and IADD3.X with everything.
+    Add3Carry<const EXTENDED: bool> = |core, op, mask| {
+        let flip = [flag(op, 0), flag(op, 1), flag(op, 2)];
+        let (p, q) = (core.predicate(op.from[0]), core.predicate(op.from[1]));
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        let (mut first, mut second) = ([0; LANES], [0; LANES]);
+        for i in 0..LANES {
+            let sum = if EXTENDED {
+                integer::iadd3_x(a[i], b[i], c[i], flip, [bit(p, i), bit(q, i)])
+            } else {
+                integer::iadd3(a[i], b[i], c[i], flip)
+            };
+            out[i] = sum.value;
+            first[i] = u32::from(sum.carry0).wrapping_neg();
+            second[i] = u32::from(sum.carry1).wrapping_neg();
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&first));
+        core.put_predicate(op.to[1], mask, signs(&second));
+        Flow::Next
+    };
+    /// `a * b`.
+    Mul = |core, op, mask| core.map2(op, mask, u32::wrapping_mul);
+    /// `a * b + c`.
+    Mad = |core, op, mask| core.map3(op, mask, integer::imad);
+    /// `a * b - c`.
+    MadNegated = |core, op, mask| core.map3(op, mask, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
+    /// IMAD.X.
+    MadExtended = |core, op, mask| {
+        let flip = ones(op, 0);
+        let p = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = integer::imad_x(a[i], b[i], c[i] ^ flip, bit(p, i));
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// `a * b + c` in 64 bits.
+    MadWide<const SIGNED: bool> = |core, op, mask| {
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let (low, high) = (core.row(op.c), core.row(op.c.plus(1)));
+        let mut out = [[0; LANES]; 2];
+        for i in 0..LANES {
+            let c = u64::from(low[i]) | u64::from(high[i]) << 32;
+            let v = integer::imad_wide(a[i], b[i], c, sign(SIGNED));
+            out[0][i] = v as u32;
+            out[1][i] = (v >> 32) as u32;
+        }
+        core.put(op.d, mask, &out[0]);
+        core.put(op.d.plus(1), mask, &out[1]);
+        Flow::Next
+    };
+    /// IMAD.WIDE with carries, or with the addend negated.
+    MadWideCarry = |core, op, mask| {
+        let (flip, extended, sign) = (flag(op, 0), flag(op, 1), sign(flag(op, 2)));
+        let p = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
+        let mut out = [0; LANES];
+        let mut carries = [0; LANES];
+        for i in 0..LANES {
+            let c = if flip { !c[i] } else { c[i] };
+            let carry = if extended { bit(p, i) } else { flip };
+            let (v, over) = integer::imad_wide_carry(a[i], b[i], c, carry, sign);
+            out[i] = v;
+            carries[i] = u32::from(over).wrapping_neg();
+        }
+        core.put_pair(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&carries));
+        Flow::Next
+    };
+    /// IMAD.HI.
+    MadHigh = |core, op, mask| {
+        let sign = sign(flag(op, 2));
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
+        let mut out = [0; LANES];
+        let mut carries = [0; LANES];
+        for i in 0..LANES {
+            let (v, over) = integer::imad_wide_carry(a[i], b[i], c[i], false, sign);
+            out[i] = (v >> 32) as u32;
+            carries[i] = u32::from(over).wrapping_neg();
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&carries));
+        Flow::Next
+    };
+    /// ISETP.
+    Isetp<const COMPARE: u32, const SIGNED: bool> = |core, op, mask| {
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let compare = IntegerCompare::from_code(COMPARE);
+        let truth = ballot(|i| integer::compare(a[i], b[i], compare, sign(SIGNED)));
+        put_comparison(core, op, mask, truth)
+    };
+    /// ISETP.EX.
+    IsetpExtended = |core, op, mask| {
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let low = core.predicate(op.from[1]);
+        let compare = IntegerCompare::from_code(op.payload as u32 & 7);
+        let sign = sign(op.payload & 0x100 != 0);
+        let truth = ballot(|i| integer::compare_ex(a[i], b[i], compare, sign, bit(low, i)));
+        put_comparison(core, op, mask, truth)
+    };
+    /// IMNMX.
+    Imnmx<const SIGNED: bool> = |core, op, mask| {
+        let minimum = core.predicate(op.from[0]);
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = integer::imnmx(a[i], b[i], bit(minimum, i), sign(SIGNED));
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// IABS.
+    Iabs = |core, op, mask| core.map1(op, mask, integer::iabs);
+    /// BREV.
+    Brev = |core, op, mask| core.map1(op, mask, integer::brev);
+    /// POPC.
+    Popc = |core, op, mask| {
+        let flip = ones(op, 0);
+        core.map1(op, mask, |v| integer::popc(v ^ flip))
+    };
+    /// FLO.
+    Flo = |core, op, mask| {
+        let (flip, sign, shift) = (ones(op, 0), sign(flag(op, 1)), flag(op, 2));
+        let b = core.row(op.b);
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = integer::flo(b[i] ^ flip, sign, shift);
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, ballot(|i| out[i] != u32::MAX));
+        Flow::Next
+    };
+    /// `a & b`.
+    And = |core, op, mask| core.map2(op, mask, |a, b| a & b);
+    /// `a | b`.
+    Or = |core, op, mask| core.map2(op, mask, |a, b| a | b);
+    /// `a ^ b`.
+    Xor = |core, op, mask| core.map2(op, mask, |a, b| a ^ b);
+    /// `a ^ b ^ c`.
+    Xor3 = |core, op, mask| core.map3(op, mask, |a, b, c| a ^ b ^ c);
+    /// LOP3.
+    Lop3 = |core, op, mask| {
+        let table = op.payload as u8;
+        core.map3(op, mask, |a, b, c| integer::lop3(a, b, c, table))
+    };
+    /// LOP3 with a predicate.
+    Lop3Predicate = |core, op, mask| {
+        let table = op.payload as u8;
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = integer::lop3(a[i], b[i], c[i], table);
+        }
+        let set = ballot(|i| out[i] != 0) | core.predicate(op.from[0]);
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, set);
+        Flow::Next
+    };
+    /// SHF with everything.
+    Shf = |core, op, mask| {
+        let kind = shift_kind(op.payload);
+        core.map3(op, mask, |a, b, c| integer::shf(a, b, c, kind))
+    };
+    /// The low word of the pair `{c, a}`, shifted left by less than 32.
+    ShiftLeft = |core, op, mask| {
+        let (a, count) = (core.row(op.a), op.payload as u32 & 31);
+        let out = a.map(|a| a << count);
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// The high word of the pair, shifted right by less than 32.
+    ShiftRight = |core, op, mask| {
+        let (c, count) = (core.row(op.c), op.payload as u32 & 31);
+        let out = c.map(|c| c >> count);
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// The same with sign.
+    ShiftRightSigned = |core, op, mask| {
+        let (c, count) = (core.row(op.c), op.payload as u32 & 31);
+        let out = c.map(|c| (c as i32 >> count) as u32);
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// The high word of the pair, shifted left by 1 to 31.
+    FunnelLeft = |core, op, mask| {
+        let count = op.payload as u32 & 31;
+        core.map3(op, mask, |a, _, c| c << count | a >> (32 - count & 31))
+    };
+    /// The low word of the pair, shifted right by 1 to 31.
+    FunnelRight = |core, op, mask| {
+        let count = op.payload as u32 & 31;
+        core.map3(op, mask, |a, _, c| a >> count | c << (32 - count & 31))
+    };
+    /// `(a << n) + b`.
+    LeaPlain = |core, op, mask| {
+        let count = op.payload as u32 & 31;
+        core.map2(op, mask, |a, b| (a << count).wrapping_add(b))
+    };
+    /// LEA with everything.
+    Lea = |core, op, mask| {
+        let shift = op.payload as u32;
+        let (negate, negate_b) = (flag(op, 0), flag(op, 1));
+        let (high, extended, sign_extend) = (flag(op, 2), flag(op, 3), flag(op, 4));
+        let p = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        let mut carry = [0; LANES];
+        for i in 0..LANES {
+            let b = if negate_b { b[i].wrapping_neg() } else { b[i] };
+            let upper = if sign_extend { integer::sign_fill(a[i]) } else { c[i] };
+            let (v, over) = match (high, extended) {
+                (false, false) => integer::lea(a[i], b, shift, negate),
+                (false, true) => integer::lea_x(a[i], b, shift, negate, bit(p, i)),
+                (true, false) => integer::lea_hi(a[i], upper, b, shift, negate),
+                (true, true) => integer::lea_hi_x(a[i], upper, b, shift, negate, bit(p, i)),
+            };
+            out[i] = v;
+            carry[i] = u32::from(over).wrapping_neg();
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&carry));
+        Flow::Next
+    };
+    /// PRMT.
+    Prmt = |core, op, mask| {
+        let mode = PERMUTE[op.payload as usize % PERMUTE.len()];
+        core.map3(op, mask, |a, b, c| integer::prmt(a, b, c, mode))
+    };
+    /// BMSK.
+    Bmsk = |core, op, mask| {
+        let wrap = flag(op, 0);
+        core.map2(op, mask, |a, b| integer::bmsk(a, b, wrap))
+    };
+    /// SGXT.
+    Sgxt = |core, op, mask| {
+        let (wrap, sign) = (flag(op, 0), sign(flag(op, 1)));
+        core.map2(op, mask, |a, b| integer::sgxt(a, b, sign, wrap))
+    };
+    /// IDP.4A.
+    Idp4 = |core, op, mask| {
+        let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
+        core.map3(op, mask, |a, b, c| integer::idp_4a(a, b, c, sign_a, sign_b))
+    };
+}

@@ -1,0 +1,896 @@
+//! Loads, stores, atomics, constants and fences.
+//!
+//! How the lanes' addresses lie decides the way: a rising run is one vector access, one address for all is one scalar
+//! access, and everything else goes lane by lane after a check of the whole range, or, where that fails, with a check of
+//! each lane that finds the one at fault.
+
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use super::super::atomic::{self, AtomicOperation, AtomicType};
+use super::super::core::Core;
+use super::super::fault::FaultKind;
+use super::super::lanes::{FULL, LANES, each, first};
+use super::super::memory::{load, load_row, store, store_row};
+use super::super::micro::{Flow, Micro, RowIndex};
+use super::handlers;
+use crate::memory::AccessKind;
+
+/// Spaces, as parameters of handlers.
+pub(in crate::sm) const GLOBAL: u8 = 0;
+/// Generic addresses.
+pub(in crate::sm) const GENERIC: u8 = 1;
+/// Shared memory.
+pub(in crate::sm) const SHARED: u8 = 2;
+/// Local memory.
+pub(in crate::sm) const LOCAL: u8 = 3;
+
+/// Flags of a payload. Below them: the offset in 31:0, the uniform register's row in 47:32.
+pub(in crate::sm) const WIDE: u64 = 1 << 48;
+/// The base's factor in bits 51:49.
+pub(in crate::sm) const SCALE: u32 = 49;
+/// The value is sign-extended.
+pub(in crate::sm) const SIGNED: u64 = 1 << 52;
+/// The load looks for something that others write.
+pub(in crate::sm) const STRONG: u64 = 1 << 53;
+/// The old value is not wanted.
+pub(in crate::sm) const NO_RESULT: u64 = 1 << 54;
+
+/// What a look at others' writes takes off the budget: a warp that does little else is likely to wait.
+const LOOK: u32 = 64;
+
+/// Bytes of a generic window.
+const WINDOW: u64 = 1 << 32;
+
+/// Operation and type for [`Micro::extra`].
+pub(in crate::sm) fn atomic_code(operation: AtomicOperation, kind: AtomicType) -> u8 {
+    let operation = AtomicOperation::ALL.iter().position(|known| *known == operation).unwrap_or(0) as u8;
+    let kind = AtomicType::ALL.iter().position(|known| *known == kind).unwrap_or(0) as u8;
+    operation | kind << 4
+}
+
+#[inline(always)]
+fn atomic_of(op: &Micro) -> (AtomicOperation, AtomicType) {
+    let operation = AtomicOperation::ALL[usize::from(op.extra & 15) % AtomicOperation::ALL.len()];
+    (operation, AtomicType::ALL[usize::from(op.extra >> 4) % AtomicType::ALL.len()])
+}
+
+const fn extend(v: u32, bytes: usize, signed: bool) -> u32 {
+    match (bytes, signed) {
+        (1, true) => v as i8 as i32 as u32,
+        (2, true) => v as i16 as i32 as u32,
+        _ => v,
+    }
+}
+
+/// Where an address of a generic space lies.
+enum Place {
+    Global(u64),
+    Shared(u32),
+    Local(u32),
+}
+
+impl Core<'_> {
+    /// What is added to the base of 64 bits.
+    #[inline(always)]
+    fn long_offset(&self, op: &Micro) -> u64 {
+        let uniform = RowIndex((op.payload >> 32) as u16);
+        let offset = op.payload as u32 as i32 as i64 as u64;
+        self.pair_lane(uniform, 0).wrapping_add(offset)
+    }
+
+    /// The address of a lane in a space with 64 bits.
+    #[inline(always)]
+    fn long_address(&self, op: &Micro, lane: usize) -> u64 {
+        let base =
+            if op.payload & WIDE != 0 { self.pair_lane(op.a, lane) } else { u64::from(self.row(op.a)[lane]) };
+        base.wrapping_add(self.long_offset(op))
+    }
+
+    /// The addresses in a space with 32 bits.
+    #[inline(always)]
+    fn short_addresses(&self, op: &Micro) -> [u32; LANES] {
+        let uniform = self.row(RowIndex((op.payload >> 32) as u16))[0];
+        let add = uniform.wrapping_add(op.payload as u32);
+        let scale = op.payload >> SCALE & 7;
+        let base = self.row(op.a);
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = (base[i] << scale).wrapping_add(add);
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn shared_pointer(&mut self) -> *mut u8 {
+        self.cta.shared.as_mut_ptr().cast()
+    }
+
+    #[inline(always)]
+    fn shared_bytes(&self) -> u32 {
+        self.launch.launch.shared_bytes
+    }
+
+    fn place(&self, address: u64) -> Place {
+        let launch = &self.launch.launch;
+        let (shared, local) = (launch.shared_window, launch.local_window);
+        if shared != 0 && address.wrapping_sub(shared) < WINDOW {
+            Place::Shared((address - shared) as u32)
+        } else if local != 0 && address.wrapping_sub(local) < WINDOW {
+            Place::Local((address - local) as u32)
+        } else {
+            Place::Global(address)
+        }
+    }
+
+    /// The memory of one lane's access to shared memory.
+    fn shared_lane(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
+        let address = u64::from(at);
+        if at & (bytes - 1) != 0 {
+            return Err(FaultKind::Misaligned { address });
+        }
+        if address + u64::from(bytes) > u64::from(self.shared_bytes()) {
+            return Err(FaultKind::OutOfRangeShared { address });
+        }
+        Ok(self.shared_pointer().wrapping_add(at as usize))
+    }
+
+    /// The byte of its local memory that a thread names: the stack hangs from the top of a 16 MiB window.
+    fn local_offset(&self, at: u32, bytes: u32) -> Result<u32, FaultKind> {
+        const TOP: u32 = 1 << 24;
+        let address = u64::from(at);
+        if at & (bytes - 1) != 0 {
+            return Err(FaultKind::Misaligned { address });
+        }
+        let size = self.launch.launch.local_bytes;
+        let fault = FaultKind::OutOfRangeLocal { address };
+        let offset = if at < size {
+            at
+        } else {
+            let below = TOP.checked_sub(at).filter(|below| *below <= size).ok_or(fault.clone())?;
+            size - below
+        };
+        if offset.checked_add(bytes).is_none_or(|end| end > size) {
+            return Err(fault);
+        }
+        Ok(offset)
+    }
+
+    /// Loads from a lane's local memory.
+    fn load_local<const BYTES: usize>(&self, lane: usize, at: u32) -> Result<[u32; 4], FaultKind> {
+        let offset = self.local_offset(at, BYTES as u32)?;
+        let mut out = [0; 4];
+        for (word, out) in out.iter_mut().enumerate().take(BYTES.div_ceil(4)) {
+            *out = self.warp.local.get(offset as usize / 4 + word).map_or(0, |row| row.0[lane & 31]);
+        }
+        if BYTES < 4 {
+            out[0] = out[0] >> (8 * (offset & 3)) & ((1 << (8 * BYTES)) - 1);
+        }
+        Ok(out)
+    }
+
+    /// Stores to a lane's local memory.
+    fn store_local<const BYTES: usize>(
+        &mut self,
+        lane: usize,
+        at: u32,
+        v: [u32; 4],
+    ) -> Result<(), FaultKind> {
+        let offset = self.local_offset(at, BYTES as u32)?;
+        for (word, v) in v.iter().enumerate().take(BYTES.div_ceil(4)) {
+            if let Some(row) = self.warp.local.get_mut(offset as usize / 4 + word) {
+                let to = &mut row.0[lane & 31];
+                if BYTES < 4 {
+                    let shift = 8 * (offset & 3);
+                    let ones = ((1 << (8 * BYTES)) - 1) << shift;
+                    *to = (*to & !ones) | (v << shift & ones);
+                } else {
+                    *to = *v;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One lane's load.
+    fn load_lane<const BYTES: usize>(&mut self, lane: usize, place: Place) -> Result<[u32; 4], FaultKind> {
+        let from = match place {
+            Place::Global(address) => {
+                self.caches.windows.lane(&self.launch.map, AccessKind::Read, address, BYTES as u64)?
+            }
+            Place::Shared(at) => self.shared_lane(at, BYTES as u32)?,
+            Place::Local(at) => return self.load_local::<BYTES>(lane, at),
+        };
+        // SAFETY: the look-up made sure of range and alignment; the map outlives the launch.
+        Ok(unsafe { load::<BYTES>(from) })
+    }
+
+    /// One lane's store.
+    fn store_lane<const BYTES: usize>(
+        &mut self,
+        lane: usize,
+        place: Place,
+        v: [u32; 4],
+    ) -> Result<(), FaultKind> {
+        let to = match place {
+            Place::Global(address) => {
+                self.caches.windows.lane(&self.launch.map, AccessKind::Write, address, BYTES as u64)?
+            }
+            Place::Shared(at) => self.shared_lane(at, BYTES as u32)?,
+            Place::Local(at) => return self.store_local::<BYTES>(lane, at, v),
+        };
+        // SAFETY: the look-up made sure of range, alignment and rights.
+        unsafe { store::<BYTES>(to, v) };
+        Ok(())
+    }
+
+    /// The place of a lane's access.
+    #[inline(always)]
+    fn lane_place<const SPACE: u8>(&self, op: &Micro, lane: usize) -> Place {
+        match SPACE {
+            SHARED | LOCAL => {
+                let uniform = self.row(RowIndex((op.payload >> 32) as u16))[0];
+                let base = self.row(op.a)[lane] << (op.payload >> SCALE & 7);
+                let at = base.wrapping_add(uniform).wrapping_add(op.payload as u32);
+                if SPACE == SHARED { Place::Shared(at) } else { Place::Local(at) }
+            }
+            GLOBAL => Place::Global(self.long_address(op, lane)),
+            _ => self.place(self.long_address(op, lane)),
+        }
+    }
+
+    /// Lane by lane, with checks.
+    #[cold]
+    #[inline(never)]
+    fn load_slowly<const BYTES: usize, const SPACE: u8>(&mut self, op: &Micro, mask: u32) -> Flow {
+        let mut out = [[0; LANES]; 4];
+        for lane in each(mask) {
+            let place = self.lane_place::<SPACE>(op, lane);
+            match self.load_lane::<BYTES>(lane, place) {
+                Ok(v) => {
+                    for (out, v) in out.iter_mut().zip(v) {
+                        out[lane] = v;
+                    }
+                }
+                Err(kind) => return self.fail(kind),
+            }
+        }
+        self.put_loaded::<BYTES>(op, mask, &mut out);
+        Flow::Next
+    }
+
+    /// Lane by lane, with checks.
+    #[cold]
+    #[inline(never)]
+    fn store_slowly<const BYTES: usize, const SPACE: u8>(&mut self, op: &Micro, mask: u32) -> Flow {
+        for lane in each(mask) {
+            let place = self.lane_place::<SPACE>(op, lane);
+            let v = self.data::<BYTES>(op, lane);
+            if let Err(kind) = self.store_lane::<BYTES>(lane, place, v) {
+                return self.fail(kind);
+            }
+        }
+        Flow::Next
+    }
+
+    /// A lane's data to be stored.
+    #[inline(always)]
+    fn data<const BYTES: usize>(&self, op: &Micro, lane: usize) -> [u32; 4] {
+        let mut v = [0; 4];
+        for (word, v) in v.iter_mut().enumerate().take(BYTES.div_ceil(4)) {
+            *v = self.row(op.b.plus(word as u16))[lane];
+        }
+        v
+    }
+
+    #[inline(always)]
+    fn put_loaded<const BYTES: usize>(&mut self, op: &Micro, mask: u32, out: &mut [[u32; LANES]; 4]) {
+        if BYTES < 4 && op.payload & SIGNED != 0 {
+            out[0] = out[0].map(|v| extend(v, BYTES, true));
+        }
+        for (word, out) in out.iter().enumerate().take(BYTES.div_ceil(4)) {
+            self.put(op.d.plus(word as u16), mask, out);
+        }
+    }
+}
+
+/// How the addresses of the active lanes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    /// Each lane's right after the one before's.
+    Rising,
+    /// All the same.
+    Same,
+    Mixed,
+}
+
+/// Looks at the base registers of the active lanes. `low` and `high` are the words of the addresses.
+#[inline(always)]
+fn pattern<const BYTES: u32>(low: &[u32; LANES], high: &[u32; LANES], mask: u32) -> Pattern {
+    let lane = first(mask);
+    let (low0, high0) = (low[lane], high[lane]);
+    let start = low0.wrapping_sub(lane as u32 * BYTES);
+    let (mut rising, mut same) = (0, 0);
+    if mask == FULL {
+        for i in 0..LANES {
+            let other = high[i] ^ high0;
+            rising |= (low[i].wrapping_sub(i as u32 * BYTES) ^ start) | other;
+            same |= (low[i] ^ low0) | other;
+        }
+    } else {
+        for i in 0..LANES {
+            let keep = (mask >> i & 1).wrapping_neg();
+            let other = high[i] ^ high0;
+            rising |= ((low[i].wrapping_sub(i as u32 * BYTES) ^ start) | other) & keep;
+            same |= ((low[i] ^ low0) | other) & keep;
+        }
+    }
+    if same == 0 {
+        Pattern::Same
+    } else if rising == 0 && low0.checked_add((31 - lane as u32) * BYTES).is_some() {
+        Pattern::Rising
+    } else {
+        Pattern::Mixed
+    }
+}
+
+/// The range of the active lanes' words: smallest, largest, and all of them or-ed.
+#[inline(always)]
+fn range(at: &[u32; LANES], mask: u32) -> (u32, u32, u32) {
+    let (mut least, mut most, mut any) = (u32::MAX, 0, 0);
+    if mask == FULL {
+        for i in 0..LANES {
+            least = least.min(at[i]);
+            most = most.max(at[i]);
+            any |= at[i];
+        }
+    } else {
+        for i in 0..LANES {
+            let keep = (mask >> i & 1).wrapping_neg();
+            least = least.min(at[i] | !keep);
+            most = most.max(at[i] & keep);
+            any |= at[i] & keep;
+        }
+    }
+    (least, most, any)
+}
+
+/// Loads 32 neighbouring items into up to four rows.
+///
+/// # Safety
+/// `from` is aligned to `BYTES` and valid for reads of 32 times as many.
+#[inline(always)]
+unsafe fn load_run<const BYTES: usize>(from: *const u8, out: &mut [[u32; LANES]; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match BYTES {
+            4 => out[0] = load_row(from),
+            8 => {
+                let halves = [load_row(from), load_row(from.add(128))];
+                for i in 0..LANES {
+                    out[0][i] = halves[i / 16][2 * i % 32];
+                    out[1][i] = halves[i / 16][(2 * i + 1) % 32];
+                }
+            }
+            16 => {
+                let quarters = [
+                    load_row(from),
+                    load_row(from.add(128)),
+                    load_row(from.add(256)),
+                    load_row(from.add(384)),
+                ];
+                for i in 0..LANES {
+                    for word in 0..4 {
+                        out[word][i] = quarters[i / 8][(4 * i + word) % 32];
+                    }
+                }
+            }
+            _ => {
+                for i in 0..LANES {
+                    out[0][i] = load::<BYTES>(from.add(i * BYTES))[0];
+                }
+            }
+        }
+    }
+}
+
+/// Loads the items at offsets from `from`, eight lanes at a time where they lie well.
+///
+/// # Safety
+/// For every lane of `mask`, `from + at[lane]` is aligned to `BYTES` and valid for reads of that many.
+#[inline(always)]
+unsafe fn gather<const BYTES: usize>(
+    from: *const u8,
+    at: &[u32; LANES],
+    mask: u32,
+    out: &mut [[u32; LANES]; 4],
+) {
+    for group in 0..4 {
+        let lanes = 8 * group..8 * group + 8;
+        let active = mask >> (8 * group) & 0xff;
+        if active == 0xff {
+            let start = at[8 * group];
+            let (mut rising, mut same) = (0, 0);
+            for i in lanes.clone() {
+                same |= at[i] ^ start;
+                rising |= at[i].wrapping_sub(((i - 8 * group) * BYTES) as u32) ^ start;
+            }
+            if same == 0 {
+                // SAFETY: the caller's promise for the group's first lane.
+                let v = unsafe { load::<BYTES>(from.add(start as usize)) };
+                for word in 0..BYTES.div_ceil(4) {
+                    out[word][lanes.clone()].fill(v[word]);
+                }
+                continue;
+            }
+            if rising == 0 && BYTES == 4 {
+                for i in 0..8 {
+                    // SAFETY: the caller's promise for each of the lanes.
+                    let v = unsafe { from.add(start as usize).cast::<u32>().add(i).read_volatile() };
+                    out[0][8 * group + i] = v;
+                }
+                continue;
+            }
+            for i in lanes {
+                // SAFETY: the caller's promise.
+                let v = unsafe { load::<BYTES>(from.add(at[i] as usize)) };
+                for word in 0..BYTES.div_ceil(4) {
+                    out[word][i] = v[word];
+                }
+            }
+        } else {
+            for i in each(active << (8 * group)) {
+                // SAFETY: the caller's promise.
+                let v = unsafe { load::<BYTES>(from.add(at[i] as usize)) };
+                for word in 0..BYTES.div_ceil(4) {
+                    out[word][i] = v[word];
+                }
+            }
+        }
+    }
+}
+
+/// Loads from global memory.
+#[inline(always)]
+fn load_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let wide = op.payload & WIDE != 0;
+    let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
+    let pattern = if BYTES == 4 {
+        pattern::<4>(core.row(low), core.row(high), mask)
+    } else {
+        match BYTES {
+            1 => pattern::<1>(core.row(low), core.row(high), mask),
+            2 => pattern::<2>(core.row(low), core.row(high), mask),
+            8 => pattern::<8>(core.row(low), core.row(high), mask),
+            _ => pattern::<16>(core.row(low), core.row(high), mask),
+        }
+    };
+    let lane = first(mask);
+    let address = core.long_address(op, lane);
+    let mut out = [[0; LANES]; 4];
+    let kind = AccessKind::Read;
+    if address & (BYTES as u64 - 1) != 0 {
+        return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+    }
+    let (from, bytes) = match pattern {
+        Pattern::Rising if mask == FULL => (address, (LANES * BYTES) as u64),
+        Pattern::Same => (address, BYTES as u64),
+        _ => {
+            // One range for all lanes, if they are within 4 GiB of each other.
+            let offset = core.long_offset(op);
+            let high0 = core.row(high)[lane];
+            if each(mask).any(|i| core.row(high)[i] != high0) {
+                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+            }
+            let at = *core.row(low);
+            let (least, most, _) = range(&at, mask);
+            let start = (u64::from(high0) << 32 | u64::from(least)).wrapping_add(offset);
+            let bytes = u64::from(most - least) + BYTES as u64;
+            let mut any = 0;
+            let mut relative = [0; LANES];
+            for i in 0..LANES {
+                relative[i] = at[i].wrapping_sub(least);
+                any |= relative[i] & (mask >> i & 1).wrapping_neg();
+            }
+            if (u64::from(any) | start) & (BYTES as u64 - 1) != 0 {
+                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+            }
+            let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, start, bytes) else {
+                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+            };
+            // SAFETY: the window holds the range of all lanes, whose alignment was checked.
+            unsafe { gather::<BYTES>(from, &relative, mask, &mut out) };
+            core.put_loaded::<BYTES>(op, mask, &mut out);
+            return Flow::Next;
+        }
+    };
+    let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, from, bytes) else {
+        return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+    };
+    // SAFETY: the window holds the bytes asked for, and the first address is aligned, hence all of a run are.
+    unsafe {
+        if pattern == Pattern::Same {
+            let v = load::<BYTES>(from);
+            for word in 0..BYTES.div_ceil(4) {
+                out[word] = [v[word]; LANES];
+            }
+        } else {
+            load_run::<BYTES>(from, &mut out);
+        }
+    }
+    core.put_loaded::<BYTES>(op, mask, &mut out);
+    Flow::Next
+}
+
+/// Loads from shared memory.
+#[inline(always)]
+fn load_shared<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let at = core.short_addresses(op);
+    let (_, most, any) = range(&at, mask);
+    if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
+        return core.load_slowly::<BYTES, SHARED>(op, mask);
+    }
+    let from = core.shared_pointer();
+    let mut out = [[0; LANES]; 4];
+    // SAFETY: every lane's range and alignment was checked.
+    unsafe { gather::<BYTES>(from, &at, mask, &mut out) };
+    core.put_loaded::<BYTES>(op, mask, &mut out);
+    Flow::Next
+}
+
+/// The row of local memory that all active lanes name, if they do.
+#[inline(always)]
+fn local_row<const BYTES: usize>(core: &Core<'_>, at: &[u32; LANES], mask: u32) -> Option<usize> {
+    if BYTES < 4 || pattern::<4>(at, at, mask) != Pattern::Same {
+        return None;
+    }
+    let offset = core.local_offset(at[first(mask)], BYTES as u32).ok()?;
+    Some(offset as usize / 4)
+}
+
+/// Loads from local memory.
+#[inline(always)]
+fn load_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let at = core.short_addresses(op);
+    let Some(row) = local_row::<BYTES>(core, &at, mask) else {
+        return core.load_slowly::<BYTES, LOCAL>(op, mask);
+    };
+    for word in 0..BYTES / 4 {
+        let Some(v) = core.warp.local.get(row + word).map(|row| row.0) else { break };
+        core.put(op.d.plus(word as u16), mask, &v);
+    }
+    Flow::Next
+}
+
+/// Whether no active lane's address can lie in a window.
+#[inline(always)]
+fn all_global(core: &Core<'_>, op: &Micro, mask: u32) -> bool {
+    each(mask).all(|lane| matches!(core.place(core.long_address(op, lane)), Place::Global(_)))
+}
+
+/// Stores 32 neighbouring items from rows.
+///
+/// # Safety
+/// `to` is aligned to `BYTES` and valid for writes of 32 times as many.
+#[inline(always)]
+unsafe fn store_run<const BYTES: usize>(core: &Core<'_>, op: &Micro, to: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match BYTES {
+            4 => store_row(to, core.row(op.b)),
+            8 => {
+                let (x, y) = (core.row(op.b), core.row(op.b.plus(1)));
+                for half in 0..2 {
+                    let mut row = [0; LANES];
+                    for i in 0..16 {
+                        row[2 * i] = x[16 * half + i];
+                        row[2 * i + 1] = y[16 * half + i];
+                    }
+                    store_row(to.add(128 * half), &row);
+                }
+            }
+            16 => {
+                let rows = [0, 1, 2, 3].map(|word| *core.row(op.b.plus(word)));
+                for quarter in 0..4 {
+                    let mut row = [0; LANES];
+                    for i in 0..8 {
+                        for word in 0..4 {
+                            row[4 * i + word] = rows[word][8 * quarter + i];
+                        }
+                    }
+                    store_row(to.add(128 * quarter), &row);
+                }
+            }
+            _ => {
+                for i in 0..LANES {
+                    store::<BYTES>(to.add(i * BYTES), core.data::<BYTES>(op, i));
+                }
+            }
+        }
+    }
+}
+
+/// Stores to global memory.
+#[inline(always)]
+fn store_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let wide = op.payload & WIDE != 0;
+    let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
+    let rising = mask == FULL
+        && match BYTES {
+            1 => pattern::<1>(core.row(low), core.row(high), mask),
+            2 => pattern::<2>(core.row(low), core.row(high), mask),
+            4 => pattern::<4>(core.row(low), core.row(high), mask),
+            8 => pattern::<8>(core.row(low), core.row(high), mask),
+            _ => pattern::<16>(core.row(low), core.row(high), mask),
+        } == Pattern::Rising;
+    let kind = AccessKind::Write;
+    if rising {
+        let address = core.long_address(op, 0);
+        let bytes = (LANES * BYTES) as u64;
+        if address & (BYTES as u64 - 1) == 0
+            && let Ok(Some(to)) = core.caches.windows.find(&core.launch.map, kind, address, bytes)
+        {
+            // SAFETY: the window holds the run, whose first address is aligned.
+            unsafe { store_run::<BYTES>(core, op, to) };
+            return Flow::Next;
+        }
+    }
+    for lane in each(mask) {
+        let address = core.long_address(op, lane);
+        match core.caches.windows.lane(&core.launch.map, kind, address, BYTES as u64) {
+            // SAFETY: the look-up made sure of range, alignment and rights.
+            Ok(to) => unsafe { store::<BYTES>(to, core.data::<BYTES>(op, lane)) },
+            Err(kind) => return core.fail(kind),
+        }
+    }
+    Flow::Next
+}
+
+/// Stores to shared memory.
+#[inline(always)]
+fn store_shared<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let at = core.short_addresses(op);
+    let (least, most, any) = range(&at, mask);
+    if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
+        return core.store_slowly::<BYTES, SHARED>(op, mask);
+    }
+    let to = core.shared_pointer();
+    if mask == FULL
+        && BYTES >= 4
+        && (most - least) as usize == 31 * BYTES
+        && (0..LANES).fold(0, |bad, i| bad | (at[i].wrapping_sub((i * BYTES) as u32) ^ at[0])) == 0
+    {
+        // SAFETY: the range of all lanes was checked.
+        unsafe { store_run::<BYTES>(core, op, to.add(at[0] as usize)) };
+        return Flow::Next;
+    }
+    for lane in each(mask) {
+        // SAFETY: every lane's range and alignment was checked.
+        unsafe { store::<BYTES>(to.add(at[lane] as usize), core.data::<BYTES>(op, lane)) };
+    }
+    Flow::Next
+}
+
+/// Stores to local memory.
+#[inline(always)]
+fn store_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let at = core.short_addresses(op);
+    let Some(row) = local_row::<BYTES>(core, &at, mask) else {
+        return core.store_slowly::<BYTES, LOCAL>(op, mask);
+    };
+    for word in 0..BYTES / 4 {
+        let v = *core.row(op.b.plus(word as u16));
+        if let Some(to) = core.warp.local.get_mut(row + word) {
+            to.0 = super::super::lanes::blend(mask, &v, &to.0);
+        }
+    }
+    Flow::Next
+}
+
+/// The memory of one lane's atomic, aligned.
+fn atomic_pointer<const SPACE: u8>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    lane: usize,
+    bytes: u32,
+) -> Result<*mut u8, FaultKind> {
+    match core.lane_place::<SPACE>(op, lane) {
+        Place::Global(address) => {
+            core.caches.windows.lane(&core.launch.map, AccessKind::Atomic, address, bytes.into())
+        }
+        Place::Shared(at) => core.shared_lane(at, bytes),
+        Place::Local(_) => Err(FaultKind::InvalidAddressSpace { address: core.long_address(op, lane) }),
+    }
+}
+
+handlers! {
+    /// LDG, LD, LDS, LDL.
+    Load<const BYTES: usize, const SPACE: u8> = |core, op, mask| {
+        if op.payload & STRONG != 0 {
+            core.cta.spins += LOOK;
+        }
+        match SPACE {
+            GLOBAL => load_global::<BYTES>(core, op, mask),
+            SHARED => load_shared::<BYTES>(core, op, mask),
+            LOCAL => load_local::<BYTES>(core, op, mask),
+            _ if all_global(core, op, mask) => load_global::<BYTES>(core, op, mask),
+            _ => core.load_slowly::<BYTES, GENERIC>(op, mask),
+        }
+    };
+    /// STG, ST, STS, STL.
+    Store<const BYTES: usize, const SPACE: u8> = |core, op, mask| match SPACE {
+        GLOBAL => store_global::<BYTES>(core, op, mask),
+        SHARED => store_shared::<BYTES>(core, op, mask),
+        LOCAL => store_local::<BYTES>(core, op, mask),
+        _ if all_global(core, op, mask) => store_global::<BYTES>(core, op, mask),
+        _ => core.store_slowly::<BYTES, GENERIC>(op, mask),
+    };
+    /// Copies one or two rows.
+    CopyRows = |core, op, mask| {
+        for word in 0..u16::from(op.extra) {
+            let v = *core.row(op.b.plus(word));
+            core.put(op.d.plus(word), mask, &v);
+        }
+        Flow::Next
+    };
+    /// LDC with an index.
+    LoadConstant = |core, op, mask| {
+        let (bank, bytes) = ((op.payload >> 32) as u8, (op.payload >> 40) as u32 & 15);
+        let mut out = [[0; LANES]; 2];
+        for i in each(mask) {
+            let at = core.row(op.a)[i].wrapping_add(op.payload as u32);
+            if !at.is_multiple_of(bytes.max(1)) {
+                return core.fail(FaultKind::Misaligned { address: at.into() });
+            }
+            let words = [core.launch.constant(bank, at & !3), core.launch.constant(bank, (at & !3).wrapping_add(4))];
+            match words {
+                [Ok(low), Ok(high)] if bytes == 8 => (out[0][i], out[1][i]) = (low, high),
+                [Err(kind), _] => return core.fail(kind),
+                [_, Err(kind)] if bytes == 8 => return core.fail(kind),
+                [Ok(word), _] => {
+                    let word = word >> (8 * (at & 3));
+                    let word = if bytes < 4 { word & ((1 << (8 * bytes)) - 1) } else { word };
+                    out[0][i] = extend(word, bytes as usize, op.extra != 0);
+                }
+            }
+        }
+        // A uniform load has one address; its row is written as a whole.
+        core.put(op.d, mask, &out[0]);
+        if bytes == 8 {
+            core.put(op.d.plus(1), mask, &out[1]);
+        }
+        Flow::Next
+    };
+    /// ATOM, ATOMG, ATOMS, RED.
+    Atomic<const SPACE: u8> = |core, op, mask| {
+        let (operation, kind) = atomic_of(op);
+        let wide = kind.bytes() == 8;
+        if op.payload & NO_RESULT == 0 && SPACE != SHARED {
+            core.cta.spins += LOOK;
+        }
+        let mut out = [0; LANES];
+        for lane in each(mask) {
+            let operand = |row: RowIndex, core: &Core<'_>| {
+                if wide { core.pair_lane(row, lane) } else { core.row(row)[lane].into() }
+            };
+            let (value, new) = (operand(op.b, core), operand(op.c, core));
+            let at = match atomic_pointer::<SPACE>(core, op, lane, kind.bytes().into()) {
+                Ok(at) => at,
+                Err(kind) => return core.fail(kind),
+            };
+            // SAFETY: the look-up made sure of range, alignment and rights.
+            out[lane] = unsafe { atomic::update(at, operation, kind, value, new) };
+        }
+        core.put_sized(op.d, mask, &out, wide);
+        Flow::Next
+    };
+    /// ATOMG.ADD and RED.ADD of 32-bit integers. Lanes with one address add once for all.
+    AddGlobal = |core, op, mask| {
+        let high = if op.payload & WIDE != 0 { op.a.plus(1) } else { RowIndex::ZERO };
+        let wanted = op.payload & NO_RESULT == 0;
+        if wanted {
+            core.cta.spins += LOOK;
+        }
+        let mut out = [0; LANES];
+        let same = pattern::<4>(core.row(op.a), core.row(high), mask) == Pattern::Same;
+        let leaders = if same { 1 << first(mask) } else { mask };
+        for lane in each(leaders) {
+            let at = match atomic_pointer::<GLOBAL>(core, op, lane, 4) {
+                Ok(at) => at,
+                Err(kind) => return core.fail(kind),
+            };
+            let value = core.row(op.b);
+            let sum = if same { each(mask).fold(0u32, |sum, i| sum.wrapping_add(value[i])) } else { value[lane] };
+            // SAFETY: the look-up made sure of range, alignment and rights.
+            let word = unsafe { AtomicU32::from_ptr(at.cast()) };
+            out[lane] = word.fetch_add(sum, Ordering::SeqCst);
+        }
+        if wanted {
+            if same {
+                let mut old = out[first(mask)];
+                for lane in each(mask) {
+                    out[lane] = old;
+                    old = old.wrapping_add(core.row(op.b)[lane]);
+                }
+            }
+            core.put(op.d, mask, &out);
+        }
+        Flow::Next
+    };
+    /// ATOMS.ADD of 32-bit integers.
+    AddShared = |core, op, mask| {
+        let mut out = [0; LANES];
+        for lane in each(mask) {
+            match atomic_pointer::<SHARED>(core, op, lane, 4) {
+                // SAFETY: the look-up made sure of range and alignment; the block's warps run one after the other.
+                Ok(at) => unsafe {
+                    out[lane] = at.cast::<u32>().read();
+                    at.cast::<u32>().write(out[lane].wrapping_add(core.row(op.b)[lane]));
+                },
+                Err(kind) => return core.fail(kind),
+            }
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// LDSM: up to four 8 by 8 matrices of 16-bit elements, whose rows of 16 bytes lie where lanes 0 to 7, 8 to 15 and
+    /// so on say.
+    LoadMatrix = |core, op, mask| {
+        let (count, transpose) = (usize::from(op.extra & 0x7f), op.extra >> 7 != 0);
+        let at = core.short_addresses(op);
+        let mut out = [[0; LANES]; 4];
+        for matrix in 0..count.min(4) {
+            let mut rows = [[0; 4]; 8];
+            for (row, words) in rows.iter_mut().enumerate() {
+                match core.shared_lane(at[8 * matrix + row], 16) {
+                    // SAFETY: range and alignment were checked.
+                    Ok(from) => *words = unsafe { load::<16>(from) },
+                    Err(kind) => return core.fail(kind),
+                }
+            }
+            for lane in 0..LANES {
+                let (row, pair) = (lane / 4, lane % 4);
+                out[matrix][lane] = if transpose {
+                    let element = |r: usize| rows[r][row / 2] >> (16 * (row % 2)) & 0xffff;
+                    element(2 * pair) | element(2 * pair + 1) << 16
+                } else {
+                    rows[row][pair]
+                };
+            }
+        }
+        for (word, out) in out.iter().enumerate().take(count) {
+            core.put(op.d.plus(word as u16), mask, out);
+        }
+        Flow::Next
+    };
+    /// LDGSTS: from global memory (first source and payload) to shared memory (second source plus the third).
+    CopyToShared<const BYTES: usize> = |core, op, mask| {
+        for lane in each(mask) {
+            let from = Place::Global(core.long_address(op, lane));
+            let to = Place::Shared(core.row(op.b)[lane].wrapping_add(core.row(op.c)[lane]));
+            let copied = core.load_lane::<BYTES>(lane, from).and_then(|v| core.store_lane::<BYTES>(lane, to, v));
+            if let Err(kind) = copied {
+                return core.fail(kind);
+            }
+        }
+        Flow::Next
+    };
+    /// QSPC.
+    QuerySpace = |core, op, mask| {
+        let mut inside = 0;
+        for lane in each(mask) {
+            let space = match core.place(core.long_address(op, lane)) {
+                Place::Global(_) => 0,
+                Place::Local(_) => 1,
+                Place::Shared(_) => 2,
+            };
+            inside |= u32::from(space == op.extra) << lane;
+        }
+        core.put_predicate(op.to[0], mask, inside);
+        Flow::Next
+    };
+    /// MEMBAR.
+    Fence = |_core, _op, _mask| {
+        fence(Ordering::SeqCst);
+        Flow::Next
+    };
+}

@@ -1,0 +1,56 @@
+//! What micro-operations do: handlers, by family. Each is compiled for every set of processor features from one body.
+
+pub(super) mod control;
+pub(super) mod convert;
+pub(super) mod double;
+pub(super) mod float;
+pub(super) mod half;
+pub(super) mod integer;
+pub(super) mod memory;
+pub(super) mod moves;
+pub(super) mod tensor;
+
+/// Declares handlers: a type each, with the body that runs it.
+macro_rules! handlers {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? = |$core:ident, $op:ident, $mask:ident| $body:expr;
+    )*) => {$(
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub(in crate::sm) struct $name $(<$(const $parameter: $kind),+>)?;
+
+        impl $(<$(const $parameter: $kind),+>)? $crate::sm::micro::Execute
+            for $name $(<$($parameter),+>)?
+        {
+            #[inline(always)]
+            fn run<L: $crate::sm::micro::Level>(
+                $core: &mut $crate::sm::core::Core<'_>,
+                $op: &$crate::sm::micro::Micro,
+                $mask: u32,
+            ) -> $crate::sm::micro::Flow {
+                $body
+            }
+        }
+    )*};
+}
+use handlers;
+
+use super::fault::FaultKind;
+use super::micro::Flow;
+
+handlers! {
+    /// Does nothing.
+    Nothing = |_core, _op, _mask| Flow::Next;
+    /// Leaves the loop for [`crate::sm::control`].
+    Control = |_core, _op, _mask| Flow::Control;
+    /// Raises a fault that lowering found.
+    Faulting = |core, op, _mask| {
+        let kind = core.faults.get(op.payload as usize).cloned().unwrap_or(FaultKind::UnknownInstruction);
+        core.fail(kind)
+    };
+    /// A constant that the launch did not bind.
+    MissingConstant = |core, op, _mask| {
+        core.fail(FaultKind::Constant { bank: (op.payload >> 32) as u8, offset: op.payload as u32 })
+    };
+}

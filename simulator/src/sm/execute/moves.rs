@@ -1,0 +1,268 @@
+//! Moves, selections, predicates, votes, shuffles and special registers.
+
+use sass::lane::{Sign, integer};
+
+use super::super::core::Core;
+use super::super::lanes::{FULL, LANES, ballot, bit, each, first, signs, spread};
+use super::super::micro::{Flow, Micro};
+use super::handlers;
+
+/// Where a special register goes, for [`Micro::extra`].
+pub(in crate::sm) const fn destination(wide: bool, uniform: bool) -> u8 {
+    wide as u8 | (uniform as u8) << 1
+}
+
+/// Writes a special register that is the same for all lanes; only CLOCK and the timers have a high word.
+#[inline(always)]
+fn put_same(core: &mut Core<'_>, op: &Micro, mask: u32, value: u64) -> Flow {
+    if op.extra & 2 != 0 {
+        core.put_uniform(op.d, value as u32);
+        return Flow::Next;
+    }
+    core.put(op.d, mask, &[value as u32; LANES]);
+    if op.extra & 1 != 0 {
+        core.put(op.d.plus(1), mask, &[(value >> 32) as u32; LANES]);
+    }
+    Flow::Next
+}
+
+/// Writes a special register that differs by lane.
+#[inline(always)]
+fn put_lanes(core: &mut Core<'_>, op: &Micro, mask: u32, value: &[u32; LANES]) -> Flow {
+    if op.extra & 2 != 0 {
+        core.put_uniform(op.d, value[first(mask)]);
+        return Flow::Next;
+    }
+    core.put(op.d, mask, value);
+    if op.extra & 1 != 0 {
+        core.put(op.d.plus(1), mask, &[0; LANES]);
+    }
+    Flow::Next
+}
+
+const NUMBERS: [u32; LANES] = {
+    let mut numbers = [0; LANES];
+    let mut i = 0;
+    while i < LANES {
+        numbers[i] = i as u32;
+        i += 1;
+    }
+    numbers
+};
+
+/// The truth that a vote finds.
+#[inline(always)]
+fn vote(op: &Micro, mask: u32, held: u32) -> bool {
+    match op.payload {
+        0 => held == mask,
+        1 => held != 0,
+        _ => held == mask || held == 0,
+    }
+}
+
+handlers! {
+    /// SEL.
+    Sel = |core, op, mask| {
+        let p = core.predicate(op.from[0]);
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = if bit(p, i) { a[i] } else { b[i] };
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// SR_LANEID.
+    LaneNumber = |core, op, mask| put_lanes(core, op, mask, &NUMBERS);
+    /// SR_TID.X, Y, Z.
+    ThreadIndex = |core, op, mask| {
+        let launch = core.launch;
+        match launch.thread_index.get(core.warp.index as usize) {
+            Some(index) => put_lanes(core, op, mask, &index[op.payload as usize % 3].0),
+            None => Flow::Next,
+        }
+    };
+    /// SR_TID: x in 15:0, y in 25:16, z in 31:26.
+    ThreadIndexPacked = |core, op, mask| {
+        let launch = core.launch;
+        let Some([x, y, z]) = launch.thread_index.get(core.warp.index as usize) else { return Flow::Next };
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = x.0[i] | y.0[i] << 16 | z.0[i] << 26;
+        }
+        put_lanes(core, op, mask, &out)
+    };
+    /// SR_CTAID.X, Y, Z.
+    BlockIndex = |core, op, mask| {
+        let value = core.cta.index[op.payload as usize % 3];
+        put_same(core, op, mask, value.into())
+    };
+    /// SR_SWINHI.
+    SharedWindowHigh = |core, op, mask| {
+        let value = core.launch.launch.shared_window >> 32;
+        put_same(core, op, mask, value)
+    };
+    /// SR_SMEMSZ.
+    SharedBytes = |core, op, mask| {
+        let value = core.launch.launch.shared_bytes;
+        put_same(core, op, mask, value.into())
+    };
+    /// SR_EQMASK and the like.
+    LaneMask = |core, op, mask| {
+        let out = NUMBERS.map(|lane| match op.payload {
+            0 => 1 << lane,
+            1 => (1 << lane) - 1,
+            2 => FULL >> (31 - lane),
+            3 => FULL.checked_shl(lane + 1).unwrap_or(0),
+            _ => FULL << lane,
+        });
+        put_lanes(core, op, mask, &out)
+    };
+    /// The clock: instructions that the worker has executed. Every look at it takes time.
+    Clock = |core, op, mask| {
+        core.caches.looks += 1;
+        let value = core.caches.statistics.instructions + core.caches.looks;
+        put_same(core, op, mask, value >> op.payload)
+    };
+    /// The global timer, in nanoseconds.
+    GlobalTimer = |core, op, mask| {
+        let value = core.caches.nanoseconds();
+        put_same(core, op, mask, value >> op.payload)
+    };
+    /// SRZ.
+    Zero = |core, op, mask| put_same(core, op, mask, 0);
+    /// SR_VIRTUALSMID.
+    MultiprocessorNumber = |core, op, mask| {
+        let value = core.cta.number % u64::from(core.caches.multiprocessors.max(1));
+        put_same(core, op, mask, value)
+    };
+    /// P2R.
+    P2r = |core, op, mask| {
+        let (keep, select) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let mut predicates = 0;
+            for p in 0..7 {
+                predicates |= (core.warp.predicates[p] >> i & 1) << p;
+            }
+            let field = select[i] & 0xff;
+            out[i] = (keep[i] & !field) | (predicates & field);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// R2P.
+    R2p = |core, op, mask| {
+        for p in 0..7 {
+            let (value, select) = (core.row(op.a), core.row(op.b));
+            let chosen = ballot(|i| bit(select[i], p)) & mask;
+            let value = ballot(|i| bit(value[i], p));
+            let predicate = &mut core.warp.predicates[p];
+            *predicate = (*predicate & !chosen) | (value & chosen);
+        }
+        Flow::Next
+    };
+    /// PLOP3.
+    Plop3 = |core, op, mask| {
+        let [a, b, c] = op.from.map(|operand| core.predicate(operand));
+        for (to, shift) in op.to.into_iter().zip([0, 8]) {
+            let value = integer::lop3(a, b, c, (op.payload >> shift) as u8);
+            core.put_predicate(to, mask, value);
+        }
+        Flow::Next
+    };
+    /// VOTE.
+    Vote = |core, op, mask| {
+        let held = core.predicate(op.from[0]) & mask;
+        core.put(op.d, mask, &[held; LANES]);
+        core.put_predicate(op.to[0], mask, u32::from(vote(op, mask, held)).wrapping_neg());
+        Flow::Next
+    };
+    /// VOTEU.
+    Voteu = |core, op, mask| {
+        let held = core.predicate(op.from[0]) & mask;
+        core.put_uniform(op.d, held);
+        core.put_uniform_predicate(op.to[0], vote(op, mask, held));
+        Flow::Next
+    };
+    /// SHFL: 0 `.IDX`, 1 `.UP`, 2 `.DOWN`, 3 `.BFLY`. What an inactive lane gives is undefined: here its register, and
+    /// 0 from one that exited.
+    Shuffle<const MODE: u32> = |core, op, mask| {
+        let mut v = *core.row(op.a);
+        if core.warp.alive != FULL {
+            let alive = spread(core.warp.alive);
+            for i in 0..LANES {
+                v[i] &= alive[i];
+            }
+        }
+        let (b, c) = (core.row(op.b), core.row(op.c));
+        let (mut out, mut inside) = ([0; LANES], [0; LANES]);
+        for i in 0..LANES {
+            let lane = i as u32;
+            let segment = c[i] >> 8 & 31;
+            let clamp = c[i] & 31;
+            let by = b[i] & 31;
+            let most = (lane & segment) | (clamp & !segment);
+            let least = lane & segment;
+            let (from, ok) = match MODE {
+                0 => {
+                    let from = least | (by & !segment);
+                    (from, from <= most)
+                }
+                // The clamp is a lower bound here.
+                1 => (lane.wrapping_sub(by), lane as i32 - by as i32 >= most as i32),
+                2 => (lane + by, lane + by <= most),
+                _ => (lane ^ by, lane ^ by <= most),
+            };
+            out[i] = if ok { v[(from & 31) as usize] } else { v[i] };
+            inside[i] = u32::from(ok).wrapping_neg();
+        }
+        core.put(op.d, mask, &out);
+        core.put_predicate(op.to[0], mask, signs(&inside));
+        Flow::Next
+    };
+    /// MATCH.ALL: the mask and true where all lanes have one value, else 0 and false.
+    MatchAll = |core, op, mask| {
+        let v = core.sized(op.a, op.extra != 0);
+        let one = v[first(mask)];
+        let all = each(mask).all(|lane| v[lane] == one);
+        core.put(op.d, mask, &[if all { mask } else { 0 }; LANES]);
+        core.put_predicate(op.to[0], mask, u32::from(all).wrapping_neg());
+        Flow::Next
+    };
+    /// MATCH.ANY: the lanes that have this lane's value.
+    MatchAny = |core, op, mask| {
+        let v = core.sized(op.a, op.extra != 0);
+        let mut out = [0; LANES];
+        let mut left = mask;
+        while left != 0 {
+            let value = v[first(left)];
+            let same = ballot(|i| v[i] == value) & left;
+            each(same).for_each(|lane| out[lane] = same);
+            left &= !same;
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// R2UR: the value of the lowest lane.
+    R2ur = |core, op, mask| {
+        let value = core.lowest(op.a, mask);
+        core.put_uniform(op.d, value);
+        Flow::Next
+    };
+    /// REDUX.
+    Redux = |core, op, mask| {
+        let sign = if op.payload >> 8 != 0 { Sign::Signed } else { Sign::Unsigned };
+        let v = core.row(op.a);
+        let result = each(mask).map(|lane| v[lane]).reduce(|a, b| match op.payload & 0xff {
+            0 => a & b,
+            1 => a | b,
+            2 => a ^ b,
+            3 => a.wrapping_add(b),
+            4 => integer::imnmx(a, b, true, sign),
+            _ => integer::imnmx(a, b, false, sign),
+        });
+        core.put_uniform(op.d, result.unwrap_or(0));
+        Flow::Next
+    };
+}

@@ -1,0 +1,238 @@
+//! Branches, convergence, barriers.
+
+use sass::{FieldId as F, Op, Operand};
+
+use super::super::block::BARRIERS;
+use super::super::control::{BarOperands, Step};
+use super::super::execute::{Control, Nothing, control as x};
+use super::super::fault::FaultKind;
+use super::super::micro::Micro;
+use super::reader::{Read, Reader, Refusal};
+
+pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
+    Some(match r.instruction.op {
+        Op::Nop => nop(r),
+        Op::Bra => bra(r),
+        Op::Call => call(r),
+        Op::Ret => ret(r),
+        Op::Brx => brx(r),
+        Op::Exit => conditional(r, Step::Exit),
+        Op::Bssy => bssy(r),
+        Op::Bsync => convergence(r, Step::Bsync),
+        Op::Break => convergence(r, Step::Break),
+        Op::Warpsync => warpsync(r),
+        Op::Yield => conditional(r, Step::Yield),
+        Op::Nanosleep => nanosleep(r),
+        Op::Endcollective => Ok(r.micro::<Nothing>()),
+        Op::Bmov => bmov(r),
+        Op::Lepc => lepc(r),
+        Op::Bpt => bpt(r),
+        Op::Bar => bar(r),
+        Op::B2r => b2r(r),
+        _ => return None,
+    })
+}
+
+fn nop(r: &Reader<'_>) -> Read<Micro> {
+    Ok(r.micro::<Nothing>())
+}
+
+/// A step of [`super::super::control`] whose condition is operand 0.
+fn conditional(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
+    let mut micro = r.micro::<Control>();
+    micro.extra = step as u8;
+    micro.from[0] = r.predicate(0)?;
+    Ok(micro)
+}
+
+fn bra(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Branch>();
+    micro.from[0] = r.predicate(0)?;
+    if r.has(2) {
+        // BRA.DIV and BRA.CONV: a uniform register holds the lanes that should be together.
+        let converged = match r.spelling(F::Divergence) {
+            ".DIV" => false,
+            ".CONV" => true,
+            other => return Err(Refusal::unsupported(format!("test {other:?}"))),
+        };
+        let (members, invert) = r.invertible(1)?;
+        micro.run = r.handler::<Control>();
+        micro.a = members;
+        micro.extra = Step::BranchIfDivergent as u8;
+        micro.to[0].0 = u8::from(invert) | u8::from(converged) << 1;
+        micro.payload = r.label(2)?;
+    } else {
+        micro.payload = r.label(1)?;
+    }
+    Ok(micro)
+}
+
+/// A jump by register: [`Step::Jump`] adds the payload.
+fn jump(r: &mut Reader<'_>, base: u64) -> Read<Micro> {
+    let mut micro = conditional(r, Step::Jump)?;
+    micro.a = r.plain(1, 2)?;
+    micro.payload = base;
+    Ok(micro)
+}
+
+fn next(r: &Reader<'_>) -> u64 {
+    r.instruction.address.wrapping_add(16)
+}
+
+fn call(r: &mut Reader<'_>) -> Read<Micro> {
+    // `.REL`, `.ABS`: the label is what it says. `.NOINC` is about a counter of the API's calls.
+    let absolute = r.spelling(F::Absolute) == ".ABS";
+    r.ignore(F::NoIncrement);
+    match r.instruction.operands().get(1) {
+        Some(Operand::Label { .. }) => {
+            let mut micro = r.micro::<x::Branch>();
+            micro.from[0] = r.predicate(0)?;
+            micro.payload = r.label(1)?;
+            Ok(micro)
+        }
+        _ => {
+            let base = if r.has(2) { r.label(2)? } else { 0 };
+            debug_assert!(!absolute || base == 0, "an absolute call by register has no label");
+            jump(r, base)
+        }
+    }
+}
+
+fn ret(r: &mut Reader<'_>) -> Read<Micro> {
+    r.ignore(F::Absolute);
+    r.ignore(F::NoDecrement);
+    let base = r.label(2)?;
+    jump(r, base)
+}
+
+fn brx(r: &mut Reader<'_>) -> Read<Micro> {
+    let base = next(r).wrapping_add(r.label(2)?);
+    jump(r, base)
+}
+
+fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
+    let mut micro = conditional(r, step)?;
+    micro.payload = r.convergence(1)?.into();
+    Ok(micro)
+}
+
+fn bssy(r: &mut Reader<'_>) -> Read<Micro> {
+    // A condition other than PT is left unread, and so refused. The label is where lanes meet: BSYNC knows.
+    let mut micro = r.micro::<x::Bssy>();
+    micro.payload = r.convergence(1)?.into();
+    r.ignore_operand(2);
+    Ok(micro)
+}
+
+fn warpsync(r: &mut Reader<'_>) -> Read<Micro> {
+    // `.EXCLUSIVE`, `.COLLECTIVE`: the lanes that meet here go on together anyway. `.ALL` names no mask.
+    r.ignore(F::Exclusive);
+    let mut micro = conditional(r, Step::Warpsync)?;
+    match r.instruction.operands().get(1) {
+        Some(Operand::Immediate { .. }) => {
+            micro.payload = r.immediate(1)?;
+            micro.to[0].0 = 0;
+        }
+        Some(_) => {
+            micro.a = r.plain(1, 1)?;
+            micro.to[0].0 = 1;
+        }
+        None => {
+            micro.payload = u32::MAX.into();
+            micro.to[0].0 = 0;
+        }
+    }
+    if r.has(2) {
+        r.ignore_operand(2);
+    }
+    Ok(micro)
+}
+
+fn nanosleep(r: &mut Reader<'_>) -> Read<Micro> {
+    // How long is not the program's to know.
+    r.ignore_operand(1);
+    conditional(r, Step::Nanosleep)
+}
+
+fn bmov(r: &mut Reader<'_>) -> Read<Micro> {
+    if matches!(r.instruction.operands().first(), Some(Operand::Barrier(_))) {
+        let mut micro = r.micro::<x::BmovTo>();
+        micro.payload = r.convergence(0)?.into();
+        micro.b = r.plain(1, 1)?;
+        return Ok(micro);
+    }
+    let mut micro = r.micro::<x::BmovFrom>();
+    micro.d = r.to(0, 1)?;
+    micro.payload = r.convergence(1)?.into();
+    micro.extra = u8::from(r.flag(F::Clear));
+    Ok(micro)
+}
+
+fn lepc(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Lepc>();
+    micro.d = r.to(0, 2)?;
+    micro.payload = if r.has(1) { r.label(1)? } else { next(r) };
+    Ok(micro)
+}
+
+fn bpt(r: &mut Reader<'_>) -> Read<Micro> {
+    r.ignore_operand(0);
+    Ok(r.micro::<x::Trap>())
+}
+
+fn bar(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<Control>();
+    micro.extra = match (r.spelling(F::Mode), r.spelling(F::Reduction)) {
+        (".SYNC", _) => Step::BarSync,
+        (".ARV", _) => Step::BarArrive,
+        (".RED", ".POPC") => Step::BarPopc,
+        (".RED", ".AND") => Step::BarAnd,
+        (".RED", ".OR") => Step::BarOr,
+        (mode, function) => return Err(Refusal::unsupported(format!("{mode}{function}"))),
+    } as u8;
+    r.ignore(F::Defer);
+    let reduces = r.spelling(F::Mode) == ".RED";
+    let slots = r.instruction.operands().len();
+    if reduces {
+        micro.from[0] = r.predicate(slots - 1)?;
+    } else {
+        r.ignore_operand(slots - 1);
+    }
+    let operands = match r.instruction.operands().first() {
+        Some(Operand::Immediate { .. }) => {
+            let index = r.immediate(0)? as u32;
+            let threads = if slots > 2 { r.immediate(1)? as u32 } else { 0 };
+            BarOperands::Immediate { index, threads }
+        }
+        _ => {
+            micro.a = r.plain(0, 1)?;
+            // Both in one register, which is printed twice.
+            if slots > 2 {
+                r.ignore_operand(1);
+                BarOperands::IndexAndThreads
+            } else {
+                BarOperands::Index
+            }
+        }
+    };
+    if let BarOperands::Immediate { index, .. } = operands
+        && index as usize >= BARRIERS
+    {
+        return Err(Refusal::unsupported(
+            FaultKind::IllegalBarrier { index, threads: 0, barriers: BARRIERS as u32 }.to_string(),
+        ));
+    }
+    micro.payload = operands.code();
+    Ok(micro)
+}
+
+fn b2r(r: &mut Reader<'_>) -> Read<Micro> {
+    match r.spelling(F::Mode) {
+        ".RESULT" => {}
+        other => return Err(Refusal::unsupported(format!("form {other}"))),
+    }
+    let mut micro = r.micro::<x::B2r>();
+    micro.d = r.to(0, 1)?;
+    micro.to[0] = r.predicate_to(1)?;
+    Ok(micro)
+}

@@ -1,0 +1,103 @@
+//! Packed half precision.
+
+use sass::lane::half::{HalfFormat, HalfMode, Swizzle};
+use sass::{FieldId as F, Half, Op};
+
+use super::super::execute::half as x;
+use super::super::micro::Micro;
+use super::integer::boolean;
+use super::reader::{Read, Reader, Refusal, Widen};
+
+pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
+    Some(match r.instruction.op {
+        Op::Hadd2 => hadd2(r),
+        Op::Hmul2 => arithmetic::<x::Hmul2>(r, 2),
+        Op::Hfma2 | Op::Hfma2Mma => arithmetic::<x::Hfma2>(r, 3),
+        Op::Hset2 => hset2(r),
+        Op::Hsetp2 => hsetp2(r),
+        _ => return None,
+    })
+}
+
+/// Format and modifiers.
+fn mode(r: &mut Reader<'_>) -> Read<HalfMode> {
+    let format = match r.spelling(F::BFloat16) {
+        "" => HalfFormat::F16,
+        ".BF16_V2" | ".BF16" => HalfFormat::Bf16,
+        other => return Err(Refusal::unsupported(format!("format {other}"))),
+    };
+    let (flushes, saturate) = (r.spelling(F::Ftz), r.flag(F::Saturate));
+    if !matches!(flushes, "" | ".FTZ") {
+        return Err(Refusal::unsupported(format!("modifier {flushes}")));
+    }
+    Ok(HalfMode { format, flushes: flushes == ".FTZ", saturate, relu: r.flag(F::Relu) })
+}
+
+/// Reads source `slot` of the micro-operation from operand `slot + 1`, with its swizzle and marks.
+fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) -> Read<()> {
+    let source = r.source(operand, 1, Widen::Zero)?;
+    if source.marks.invert {
+        return Err(Refusal::unsupported("a complemented source"));
+    }
+    let swizzle = match source.half {
+        Half::Both => Swizzle::H1H0,
+        Half::F32 => Swizzle::F32,
+        Half::Low => Swizzle::H0H0,
+        Half::High => Swizzle::H1H1,
+    };
+    micro.payload |= x::source_code(swizzle, source.marks.absolute, source.marks.negate, slot);
+    match slot {
+        0 => micro.a = source.row,
+        1 => micro.b = source.row,
+        _ => micro.c = source.row,
+    }
+    Ok(())
+}
+
+fn arithmetic<T: super::super::micro::Execute>(r: &mut Reader<'_>, sources: usize) -> Read<Micro> {
+    let mut micro = r.micro::<T>();
+    micro.payload = x::mode_code(mode(r)?);
+    micro.d = r.to(0, 1)?;
+    for slot in 0..sources {
+        source(r, &mut micro, slot + 1, slot)?;
+    }
+    Ok(micro)
+}
+
+fn hadd2(r: &mut Reader<'_>) -> Read<Micro> {
+    let float = r.flag(F::Float32);
+    let mut micro = arithmetic::<x::Hadd2>(r, 2)?;
+    if float {
+        micro.run = r.handler::<x::Hadd2Float>();
+    }
+    Ok(micro)
+}
+
+/// HSET2 and HSETP2 from operand `first` on.
+fn comparison(r: &mut Reader<'_>, micro: &mut Micro, first: usize) -> Read<()> {
+    micro.payload = x::mode_code(mode(r)?);
+    let code = r.field(F::Compare);
+    micro.payload |= u64::from(code & 15) << x::COMPARE;
+    micro.extra = boolean(r)?;
+    source(r, micro, first, 0)?;
+    source(r, micro, first + 1, 1)?;
+    micro.from[0] = r.predicate(first + 2)?;
+    Ok(())
+}
+
+fn hset2(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Hset2<false>>();
+    if r.flag(F::BFloat) {
+        micro.run = r.handler::<x::Hset2<true>>();
+    }
+    micro.d = r.to(0, 1)?;
+    comparison(r, &mut micro, 1)?;
+    Ok(micro)
+}
+
+fn hsetp2(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Hsetp2>();
+    micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
+    comparison(r, &mut micro, 2)?;
+    Ok(micro)
+}

@@ -1,0 +1,113 @@
+//! From instructions to micro-operations.
+//!
+//! Lowering matches on [`sass::Op`], fields and operands and never looks at bits. It decides everything that can be
+//! decided before the instruction runs: which handler, which rows, which predicates.
+//!
+//! # Recipe: a new instruction
+//! 1. `sass`: a row in `rows/FAMILY.rs`, and what a lane computes in `lane`.
+//! 2. `lower/FAMILY.rs`: an arm for its `Op`. Ask the [`Reader`] for *every* operand and field; what is left unread and
+//!    is not neutral makes the instruction `Unsupported`, by construction.
+//! 3. `execute/FAMILY.rs`: a handler, by `handlers!`, which runs the lane function over 32 lanes.
+//! 4. A kernel in `fixtures` that uses it, or a test in `sm/tests.rs` that runs the words.
+
+mod control;
+mod convert;
+mod double;
+mod float;
+mod half;
+mod integer;
+mod memory;
+mod moves;
+mod reader;
+mod tensor;
+
+use super::code::{PAGE_CODE, Page};
+use super::execute;
+use super::fault::FaultKind;
+use super::micro::{Features, Micro, PredicateIn};
+use reader::{Pool, Read, Reader, Refusal};
+
+/// Lowers the instructions of a family; `None` for all others.
+type Family = fn(&mut Reader<'_>) -> Option<Read<Micro>>;
+
+const FAMILIES: &[Family] = &[
+    integer::lower,
+    float::lower,
+    moves::lower,
+    memory::lower,
+    control::lower,
+    double::lower,
+    half::lower,
+    convert::lower,
+    tensor::lower,
+];
+
+/// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached.
+pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: Features) -> Page {
+    let arch = sass::Arch::from_sm(sm);
+    let mut pool = Pool::default();
+    let mut faults: Vec<FaultKind> = Vec::new();
+    let mut code = Vec::with_capacity(PAGE_CODE);
+    for (index, word) in bytes.chunks_exact(16).enumerate() {
+        let address = start + 16 * index as u64;
+        let word = word.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte));
+        pool.code = index as u16;
+        let lowered = match arch.map(|arch| sass::decode(word, address, arch)) {
+            Some(Ok(instruction)) => one(&instruction, features, registers, &mut pool),
+            _ => Err((FaultKind::UnknownInstruction, Micro::new(features.handler::<execute::Faulting>()))),
+        };
+        code.push(lowered.unwrap_or_else(|(kind, micro)| {
+            let payload = faults.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                faults.push(kind);
+                faults.len() - 1
+            });
+            Micro { payload: payload as u64, ..micro }
+        }));
+    }
+    let Pool { entries, uses, .. } = pool;
+    Page { bytes: bytes.into(), code, pool: entries, uses, faults }
+}
+
+/// Lowers one instruction; if it cannot run, its fault and the micro-operation that raises it.
+fn one(
+    instruction: &sass::Instruction,
+    features: Features,
+    registers: u32,
+    pool: &mut Pool,
+) -> Result<Micro, (FaultKind, Micro)> {
+    let mut reader = Reader::new(instruction, features, registers, pool);
+    let lowered = FAMILIES
+        .iter()
+        .find_map(|family| family(&mut reader))
+        .unwrap_or_else(|| Err(Refusal::unsupported("the instruction")))
+        .and_then(|micro| reader.finish().map(|()| micro));
+    let guard = instruction.guard;
+    let mut kind = 0;
+    if guard.index != sass::Operand::PT || guard.negated {
+        kind |= Micro::GUARDED;
+    }
+    if instruction.row.uniform_guard {
+        kind |= Micro::UNIFORM;
+    }
+    let guard = PredicateIn((guard.index & 7) | u8::from(guard.uniform) << 3 | u8::from(guard.negated) << 4);
+    match lowered {
+        Ok(micro) => Ok(Micro { guard, kind, ..micro }),
+        Err(refusal) => {
+            let fault = match refusal {
+                Refusal::Register => FaultKind::OutOfRangeRegister { registers },
+                Refusal::Unsupported(what) => {
+                    FaultKind::Unsupported(format!("{}: {what}", name(instruction)))
+                }
+            };
+            Err((fault, Micro { guard, kind, ..Micro::new(features.handler::<execute::Faulting>()) }))
+        }
+    }
+}
+
+/// Mnemonic with its modifiers, without operands.
+fn name(instruction: &sass::Instruction) -> String {
+    let text = instruction.to_string();
+    let text =
+        text.split_once(' ').filter(|(guard, _)| guard.starts_with('@')).map_or(&*text, |(_, rest)| rest);
+    text.split([' ', ';']).next().unwrap_or("").to_owned()
+}

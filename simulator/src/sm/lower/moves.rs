@@ -1,0 +1,213 @@
+//! Moves, selections, predicates, votes, shuffles and special registers.
+
+use sass::{FieldId as F, Op, Operand, SpecialRegister};
+
+use super::super::execute::{integer, moves as x};
+use super::super::micro::Micro;
+use super::reader::{Read, Reader, Refusal};
+
+pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
+    Some(match r.instruction.op {
+        Op::Mov | Op::Umov => mov(r),
+        Op::Sel | Op::Usel => sel(r),
+        Op::S2r | Op::S2ur => s2r(r),
+        Op::Cs2r => cs2r(r),
+        Op::P2r => p2r(r),
+        Op::R2p => r2p(r),
+        Op::Plop3 => plop3(r),
+        Op::Vote => vote(r),
+        Op::Voteu => voteu(r),
+        Op::Shfl => shfl(r),
+        Op::Match => match_(r),
+        Op::R2ur => r2ur(r),
+        Op::Redux => redux(r),
+        _ => return None,
+    })
+}
+
+fn mov(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<integer::Move>();
+    micro.d = r.to(0, 1)?;
+    micro.b = r.plain(1, 1)?;
+    Ok(micro)
+}
+
+fn sel(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Sel>();
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    micro.from[0] = r.predicate(3)?;
+    Ok(micro)
+}
+
+/// The handler of a special register, with its number where the handler serves several.
+fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
+    let with = |micro: Micro, payload: u64| Ok(Micro { payload, ..micro });
+    match SpecialRegister(register) {
+        SpecialRegister::LANEID => with(r.micro::<x::LaneNumber>(), 0),
+        SpecialRegister(0x20) => with(r.micro::<x::ThreadIndexPacked>(), 0),
+        SpecialRegister::TID_X => with(r.micro::<x::ThreadIndex>(), 0),
+        SpecialRegister::TID_Y => with(r.micro::<x::ThreadIndex>(), 1),
+        SpecialRegister::TID_Z => with(r.micro::<x::ThreadIndex>(), 2),
+        SpecialRegister::CTAID_X => with(r.micro::<x::BlockIndex>(), 0),
+        SpecialRegister::CTAID_Y => with(r.micro::<x::BlockIndex>(), 1),
+        SpecialRegister::CTAID_Z => with(r.micro::<x::BlockIndex>(), 2),
+        SpecialRegister::SWINHI => with(r.micro::<x::SharedWindowHigh>(), 0),
+        SpecialRegister::SMEMSZ => with(r.micro::<x::SharedBytes>(), 0),
+        SpecialRegister::EQMASK => with(r.micro::<x::LaneMask>(), 0),
+        SpecialRegister::LTMASK => with(r.micro::<x::LaneMask>(), 1),
+        SpecialRegister::LEMASK => with(r.micro::<x::LaneMask>(), 2),
+        SpecialRegister::GTMASK => with(r.micro::<x::LaneMask>(), 3),
+        SpecialRegister::GEMASK => with(r.micro::<x::LaneMask>(), 4),
+        SpecialRegister::CLOCK | SpecialRegister::CLOCKLO => with(r.micro::<x::Clock>(), 0),
+        SpecialRegister::CLOCKHI => with(r.micro::<x::Clock>(), 32),
+        SpecialRegister::GLOBALTIMERLO => with(r.micro::<x::GlobalTimer>(), 0),
+        SpecialRegister::GLOBALTIMERHI => with(r.micro::<x::GlobalTimer>(), 32),
+        // There are no clusters: a block is the first of one.
+        SpecialRegister::CGA_CTA_ID | SpecialRegister::ZERO => with(r.micro::<x::Zero>(), 0),
+        SpecialRegister(0x43) => with(r.micro::<x::MultiprocessorNumber>(), 0),
+        _ => Err(Refusal::unsupported(format!("special register {register:#x}"))),
+    }
+}
+
+fn s2r(r: &mut Reader<'_>) -> Read<Micro> {
+    let register = r.special(1)?;
+    let uniform = matches!(r.instruction.operands().first(), Some(Operand::UniformRegister { .. }));
+    let mut micro = special(r, register)?;
+    micro.d = r.to(0, 1)?;
+    micro.extra = x::destination(false, uniform);
+    Ok(micro)
+}
+
+fn cs2r(r: &mut Reader<'_>) -> Read<Micro> {
+    let register = r.special(1)?;
+    let wide = r.field(F::Pair64) == 1;
+    let mut micro = special(r, register)?;
+    micro.d = r.to(0, if wide { 2 } else { 1 })?;
+    micro.extra = x::destination(wide, false);
+    Ok(micro)
+}
+
+fn p2r(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::P2r>();
+    micro.d = r.to(0, 1)?;
+    r.ignore_operand(1);
+    micro.a = r.plain(2, 1)?;
+    micro.b = r.plain(3, 1)?;
+    Ok(micro)
+}
+
+fn r2p(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::R2p>();
+    r.ignore_operand(0);
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    Ok(micro)
+}
+
+fn plop3(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Plop3>();
+    micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
+    micro.from = [r.predicate(2)?, r.predicate(3)?, r.predicate(4)?];
+    micro.payload = r.immediate(5)? & 0xff | (r.immediate(6)? & 0xff) << 8;
+    Ok(micro)
+}
+
+/// `.ALL`, `.ANY`, `.EQ` as a payload.
+fn vote_function(r: &mut Reader<'_>) -> Read<u64> {
+    match r.spelling(F::Function) {
+        ".ALL" => Ok(0),
+        ".ANY" => Ok(1),
+        ".EQ" => Ok(2),
+        other => Err(Refusal::unsupported(format!("function {other}"))),
+    }
+}
+
+fn vote(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.micro::<x::Vote>();
+    micro.payload = vote_function(r)?;
+    micro.d = r.to(0, 1)?;
+    micro.to[0] = r.predicate_to(1)?;
+    micro.from[0] = r.predicate(2)?;
+    Ok(micro)
+}
+
+fn voteu(r: &mut Reader<'_>) -> Read<Micro> {
+    let micro = vote(r)?;
+    Ok(Micro { run: r.handler::<x::Voteu>(), ..micro })
+}
+
+fn shfl(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = match r.spelling(F::Function) {
+        ".IDX" => r.micro::<x::Shuffle<0>>(),
+        ".UP" => r.micro::<x::Shuffle<1>>(),
+        ".DOWN" => r.micro::<x::Shuffle<2>>(),
+        ".BFLY" => r.micro::<x::Shuffle<3>>(),
+        other => return Err(Refusal::unsupported(format!("function {other}"))),
+    };
+    micro.to[0] = r.predicate_to(0)?;
+    micro.d = r.to(1, 1)?;
+    micro.a = r.plain(2, 1)?;
+    micro.b = r.plain(3, 1)?;
+    micro.c = r.plain(4, 1)?;
+    Ok(micro)
+}
+
+fn match_(r: &mut Reader<'_>) -> Read<Micro> {
+    let wide = r.spelling(F::Pair64) == ".U64";
+    let words = if wide { 2 } else { 1 };
+    let mut micro = match r.spelling(F::Function) {
+        ".ALL" => {
+            let mut micro = r.micro::<x::MatchAll>();
+            micro.to[0] = r.predicate_to(0)?;
+            micro.d = r.to(1, 1)?;
+            micro.a = r.plain(2, words)?;
+            micro
+        }
+        ".ANY" => {
+            let mut micro = r.micro::<x::MatchAny>();
+            micro.d = r.to(0, 1)?;
+            micro.a = r.plain(1, words)?;
+            micro
+        }
+        other => return Err(Refusal::unsupported(format!("function {other}"))),
+    };
+    micro.extra = u8::from(wide);
+    Ok(micro)
+}
+
+fn r2ur(r: &mut Reader<'_>) -> Read<Micro> {
+    let or = match r.spelling(F::Function) {
+        "" => false,
+        ".OR" => true,
+        other => return Err(Refusal::unsupported(format!("function {other}"))),
+    };
+    if or {
+        return Err(Refusal::unsupported("function .OR"));
+    }
+    let mut micro = r.micro::<x::R2ur>();
+    let first = usize::from(matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })));
+    // A predicate destination other than PT is left unread, and so refused.
+    micro.d = r.to(first, 1)?;
+    micro.a = r.plain(first + 1, 1)?;
+    Ok(micro)
+}
+
+fn redux(r: &mut Reader<'_>) -> Read<Micro> {
+    let function = match r.spelling(F::Function) {
+        "" | ".AND" => 0,
+        ".OR" => 1,
+        ".XOR" => 2,
+        ".SUM" => 3,
+        ".MIN" => 4,
+        ".MAX" => 5,
+        other => return Err(Refusal::unsupported(format!("function {other}"))),
+    };
+    let signed = r.spelling(F::Signed) == ".S32";
+    let mut micro = r.micro::<x::Redux>();
+    micro.payload = function | u64::from(signed) << 8;
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    Ok(micro)
+}

@@ -1,0 +1,205 @@
+//! Global memory as a worker sees it: windows on the address map, kept like a TLB, and accesses through them.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use super::fault::FaultKind;
+use super::lanes::LANES;
+use crate::memory::{AccessKind, AddressMap};
+
+/// A mapping.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start: u64,
+    length: u64,
+    pointer: *mut u8,
+}
+
+impl Window {
+    const EMPTY: Self = Self { start: 0, length: 0, pointer: std::ptr::null_mut() };
+
+    /// The memory at `address`, if the window holds `bytes` from there on.
+    #[inline(always)]
+    fn at(&self, address: u64, bytes: u64) -> Option<*mut u8> {
+        let offset = address.wrapping_sub(self.start);
+        if offset < self.length && self.length - offset >= bytes {
+            Some(self.pointer.wrapping_add(offset as usize))
+        } else {
+            None
+        }
+    }
+}
+
+/// Windows of each kind of access: as many as a kernel is likely to have arrays.
+const WINDOWS: usize = 32;
+/// Log2 of the bytes that share a place among the windows.
+const PLACE: u32 = 16;
+
+/// A worker's windows. They are valid for one address map: see [`Windows::reset`].
+#[derive(Debug)]
+pub(crate) struct Windows {
+    read: [Window; WINDOWS],
+    write: [Window; WINDOWS],
+    atomic: [Window; WINDOWS],
+}
+
+// SAFETY: the pointers are used by the worker that owns the windows only, and only while the launch holds the map.
+unsafe impl Send for Windows {}
+
+impl Windows {
+    pub fn new() -> Self {
+        let empty = [Window::EMPTY; WINDOWS];
+        Self { read: empty, write: empty, atomic: empty }
+    }
+
+    /// Forgets all windows. To be called whenever the address map is another.
+    pub fn reset(&mut self) {
+        *self = Self::new();
+    }
+
+    #[inline(always)]
+    fn of(&mut self, kind: AccessKind, address: u64) -> &mut Window {
+        let windows = match kind {
+            AccessKind::Read => &mut self.read,
+            AccessKind::Write => &mut self.write,
+            AccessKind::Atomic => &mut self.atomic,
+        };
+        &mut windows[(address >> PLACE) as usize % WINDOWS]
+    }
+
+    /// The memory at `address`: `bytes` of it, or a fault. `None` where it does not lie in one mapping.
+    #[inline(always)]
+    pub fn find(
+        &mut self,
+        map: &AddressMap,
+        kind: AccessKind,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Option<*mut u8>, FaultKind> {
+        match self.of(kind, address).at(address, bytes) {
+            Some(pointer) => Ok(Some(pointer)),
+            None => self.fill(map, kind, address, bytes),
+        }
+    }
+
+    #[cold]
+    fn fill(
+        &mut self,
+        map: &AddressMap,
+        kind: AccessKind,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Option<*mut u8>, FaultKind> {
+        let span = map.translate(address, bytes, kind).map_err(FaultKind::Mmu)?;
+        let mut window = Window { start: address, length: span.available, pointer: span.pointer };
+        if let Some((start, length, _)) = map.at(address)
+            && let Ok(whole) = map.translate(start, 1, kind)
+            && whole.available == length
+        {
+            window = Window { start, length, pointer: whole.pointer };
+        }
+        *self.of(kind, address) = window;
+        Ok((span.available >= bytes).then_some(span.pointer))
+    }
+
+    /// The memory of one lane's access: aligned, of up to 16 bytes.
+    #[inline(always)]
+    pub fn lane(
+        &mut self,
+        map: &AddressMap,
+        kind: AccessKind,
+        address: u64,
+        bytes: u64,
+    ) -> Result<*mut u8, FaultKind> {
+        if address & (bytes - 1) != 0 {
+            return Err(FaultKind::Misaligned { address });
+        }
+        // Mappings are whole pages, so that an aligned access never leaves one.
+        self.find(map, kind, address, bytes)?.ok_or(FaultKind::Misaligned { address })
+    }
+}
+
+/// Loads up to 16 bytes.
+///
+/// # Safety
+/// `from` is aligned to `BYTES` and valid for reads of that many.
+#[inline(always)]
+pub(super) unsafe fn load<const BYTES: usize>(from: *const u8) -> [u32; 4] {
+    let mut out = [0; 4];
+    let p = from.cast_mut();
+    // SAFETY: the caller's promise. Other threads and processes use the same bytes, hence the atomics.
+    unsafe {
+        match BYTES {
+            1 => out[0] = u32::from(AtomicU8::from_ptr(p).load(Ordering::Relaxed)),
+            2 => out[0] = u32::from(AtomicU16::from_ptr(p.cast()).load(Ordering::Relaxed)),
+            4 => out[0] = AtomicU32::from_ptr(p.cast()).load(Ordering::Relaxed),
+            _ => {
+                for i in 0..BYTES / 8 {
+                    let v = AtomicU64::from_ptr(p.add(8 * i).cast()).load(Ordering::Relaxed);
+                    out[2 * i] = v as u32;
+                    out[2 * i + 1] = (v >> 32) as u32;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Stores up to 16 bytes.
+///
+/// # Safety
+/// `to` is aligned to `BYTES` and valid for writes of that many.
+#[inline(always)]
+pub(super) unsafe fn store<const BYTES: usize>(to: *mut u8, v: [u32; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match BYTES {
+            1 => AtomicU8::from_ptr(to).store(v[0] as u8, Ordering::Relaxed),
+            2 => AtomicU16::from_ptr(to.cast()).store(v[0] as u16, Ordering::Relaxed),
+            4 => AtomicU32::from_ptr(to.cast()).store(v[0], Ordering::Relaxed),
+            _ => {
+                for i in 0..BYTES / 8 {
+                    let word = u64::from(v[2 * i]) | u64::from(v[2 * i + 1]) << 32;
+                    AtomicU64::from_ptr(to.add(8 * i).cast()).store(word, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// 16 bytes that need no alignment.
+#[derive(Clone, Copy)]
+#[repr(C, packed(4))]
+struct Quad(Vector);
+
+#[cfg(target_arch = "x86_64")]
+type Vector = std::arch::x86_64::__m128i;
+#[cfg(not(target_arch = "x86_64"))]
+type Vector = [u32; 4];
+
+/// Loads 32 neighbouring words.
+///
+/// # Safety
+/// `from` is aligned to 4 and valid for reads of 128 bytes.
+#[inline(always)]
+pub(super) unsafe fn load_row(from: *const u8) -> [u32; LANES] {
+    // SAFETY: the caller's promise; a volatile load takes whatever others write at the same time.
+    unsafe {
+        let quad = |i: usize| from.cast::<Quad>().add(i).read_volatile();
+        std::mem::transmute([quad(0), quad(1), quad(2), quad(3), quad(4), quad(5), quad(6), quad(7)])
+    }
+}
+
+/// Stores 32 neighbouring words.
+///
+/// # Safety
+/// `to` is aligned to 4 and valid for writes of 128 bytes.
+#[inline(always)]
+pub(super) unsafe fn store_row(to: *mut u8, lanes: &[u32; LANES]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let quads: [Quad; 8] = std::mem::transmute(*lanes);
+        for (i, quad) in quads.into_iter().enumerate() {
+            to.cast::<Quad>().add(i).write_volatile(quad);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The SMs of one GPU: blocks over workers.
+//!
+//! A worker runs one block at a time, which keeps its registers in the nearest cache. It brings in another only when
+//! the present ones have used up a long turn, which a block that waits for others does sooner, and only as many as the
+//! GPU would have resident. So blocks that wait for each other finish wherever they would on the card.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::code::CodeCache;
+use super::fault::{Fault, FaultKind};
+use super::launch::{Launch, Prepared, Statistics};
+use super::micro::Features;
+use super::pool::{self, Job};
+use super::worker::{Outcome, Random, Worker};
+use crate::memory::AddressMap;
+
+/// What the SMs are, and how they are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// Worker threads; 0 means as many as the machine has.
+    pub threads: usize,
+    /// With a seed, one worker executes everything in an order that the seed decides: the same seed gives the same run,
+    /// another seed another one that the card could have made too.
+    pub seed: Option<u64>,
+    /// SMs.
+    pub multiprocessors: u32,
+    /// Warps that an SM holds.
+    pub warps: u32,
+    /// Blocks that an SM holds.
+    pub blocks: u32,
+    /// Registers of an SM.
+    pub registers: u32,
+    /// Bytes of shared memory of an SM.
+    pub shared_bytes: u32,
+}
+
+impl Default for Configuration {
+    /// A large GPU of the Ada generation, on all threads of the machine.
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            seed: None,
+            multiprocessors: 128,
+            warps: 48,
+            blocks: 24,
+            registers: 64 << 10,
+            shared_bytes: 100 << 10,
+        }
+    }
+}
+
+impl Configuration {
+    /// Blocks of a launch that are resident at a time.
+    fn resident(&self, launch: &Prepared) -> u64 {
+        let shape = launch.shape();
+        let registers = (shape.registers * 32).next_multiple_of(256) * shape.warps;
+        let by_registers = self.registers / registers.max(1);
+        let by_shared = self.shared_bytes.max(shape.shared_bytes) / shape.shared_bytes.max(1);
+        let blocks = (self.warps / shape.warps.max(1)).min(self.blocks).min(by_registers).min(by_shared);
+        u64::from(blocks.max(1)) * u64::from(self.multiprocessors.max(1))
+    }
+}
+
+/// What workers share over launches.
+#[derive(Debug)]
+struct Shared {
+    configuration: Configuration,
+    cache: CodeCache,
+    /// Workers without work.
+    workers: Mutex<Vec<Worker>>,
+    launches: AtomicU64,
+}
+
+/// The SMs of one GPU.
+#[derive(Debug)]
+pub struct Processor {
+    shared: Arc<Shared>,
+}
+
+/// A launch under way.
+struct Grid {
+    shared: Arc<Shared>,
+    launch: Prepared,
+    /// Blocks resident at most.
+    limit: u64,
+    next: AtomicU64,
+    resident: AtomicU64,
+    failed: AtomicBool,
+    done: Mutex<Done>,
+}
+
+#[derive(Default)]
+struct Done {
+    statistics: Statistics,
+    fault: Option<Fault>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What the mutexes hold is valid after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Instructions that are left to execute, by a guess, for which helpers are called.
+const WORTH_HELP: u64 = 20_000;
+/// Rounds in which every block only looked at what others write, after which the worker sleeps between rounds.
+const PATIENCE: usize = 64;
+
+impl Processor {
+    /// SMs without work.
+    pub fn new(configuration: Configuration) -> Self {
+        let shared = Shared {
+            configuration,
+            cache: CodeCache::new(Features::detect()),
+            workers: Mutex::default(),
+            launches: AtomicU64::new(0),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Instructions that kernels reached and that are not simulated, with how often.
+    pub fn unsupported(&self) -> Vec<(String, u64)> {
+        self.shared.cache.unsupported()
+    }
+
+    /// Runs a grid to its end, to its first fault, or until `stop` is raised.
+    ///
+    /// # Errors
+    /// The first fault found; other blocks stop at the end of their turn.
+    pub fn run(
+        &self,
+        launch: &Launch,
+        map: &Arc<AddressMap>,
+        stop: &AtomicBool,
+    ) -> Result<Statistics, Fault> {
+        let refuse = |kind| Fault {
+            kind,
+            program_counter: launch.program_address,
+            text: String::from("launch"),
+            cta: [0; 3],
+            warp: 0,
+            lanes: 0,
+        };
+        let prepared = Prepared::new(launch, map).map_err(refuse)?;
+        let configuration = &self.shared.configuration;
+        let threads = match (configuration.seed, configuration.threads) {
+            (Some(_), _) => 1,
+            (None, 0) => thread::available_parallelism().map_or(1, usize::from),
+            (None, threads) => threads,
+        };
+        let blocks = prepared.blocks;
+        let workers = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, threads);
+        let number = self.shared.launches.fetch_add(1, Ordering::Relaxed);
+        let random = configuration.seed.map(|seed| Random::new(seed ^ number.wrapping_mul(0x9e37_79b9)));
+        let limit = configuration.resident(&prepared).max(workers as u64);
+        let grid = Arc::new(Grid {
+            shared: Arc::clone(&self.shared),
+            launch: prepared,
+            limit,
+            next: AtomicU64::new(0),
+            resident: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            done: Mutex::default(),
+        });
+        let mut call = None;
+        grid.work(random, &mut |executed, finished| {
+            if stop.load(Ordering::Relaxed) {
+                grid.fail(refuse(FaultKind::Stopped));
+                return;
+            }
+            if call.is_none() && workers > 1 {
+                let left = blocks.saturating_sub(grid.next.load(Ordering::Relaxed));
+                let one = executed / finished.max(1);
+                if finished == 0 || left.saturating_mul(one.max(1)) >= WORTH_HELP {
+                    call = Some(pool::call(Arc::clone(&grid) as Arc<dyn Job>, workers - 1));
+                }
+            }
+        });
+        if let Some(call) = call {
+            call.close();
+            while !call.wait(Duration::from_micros(500)) {
+                if stop.load(Ordering::Relaxed) {
+                    grid.fail(refuse(FaultKind::Stopped));
+                }
+            }
+        }
+        let mut done = lock(&grid.done);
+        match done.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(done.statistics),
+        }
+    }
+}
+
+impl Job for Grid {
+    fn help(&self) {
+        self.work(None, &mut |_, _| {});
+    }
+}
+
+impl Grid {
+    /// Ends the launch; the first fault is the one that counts.
+    fn fail(&self, fault: Fault) {
+        lock(&self.done).fault.get_or_insert(fault);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// The next block, if one more may be resident.
+    fn admit(&self) -> Option<u64> {
+        if self.next.load(Ordering::Relaxed) >= self.launch.blocks {
+            return None;
+        }
+        if self.resident.fetch_add(1, Ordering::Relaxed) < self.limit {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number < self.launch.blocks {
+                return Some(number);
+            }
+        }
+        self.resident.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Executes blocks until none is left. `look` is called between turns, with instructions and blocks so far.
+    fn work(&self, random: Option<Random>, look: &mut dyn FnMut(u64, u64)) {
+        let mut worker = lock(&self.shared.workers)
+            .pop()
+            .unwrap_or_else(|| Worker::new(self.shared.configuration.multiprocessors));
+        worker.start(random);
+        let mut resident = Vec::new();
+        let mut at = 0;
+        // Turns in a row that led to nothing.
+        let mut fruitless = 0;
+        while !self.failed.load(Ordering::Relaxed) {
+            if resident.is_empty() {
+                let Some(number) = self.admit() else { break };
+                resident.push(worker.block(&self.launch, number));
+                at = 0;
+            }
+            match worker.turn(&self.shared.cache, &self.launch, &mut resident[at]) {
+                Ok(Outcome::Finished) => {
+                    worker.caches.statistics.ctas += 1;
+                    self.resident.fetch_sub(1, Ordering::Relaxed);
+                    let block = resident.swap_remove(at);
+                    worker.recycle(&self.launch, block);
+                    fruitless = 0;
+                    if at >= resident.len() {
+                        at = 0;
+                    }
+                }
+                Ok(outcome) => {
+                    fruitless = if outcome == Outcome::Ran { 0 } else { fruitless + 1 };
+                    if let Some(number) = self.admit() {
+                        resident.push(worker.block(&self.launch, number));
+                        at = resident.len() - 1;
+                    } else if let Some(random) = &mut worker.caches.random {
+                        at = random.next() as usize % resident.len();
+                    } else {
+                        at = (at + 1) % resident.len();
+                    }
+                    if fruitless >= PATIENCE * resident.len() {
+                        thread::sleep(Duration::from_micros(50));
+                    } else if fruitless >= resident.len() {
+                        thread::yield_now();
+                    }
+                }
+                Err(fault) => self.fail(*fault),
+            }
+            let statistics = &worker.caches.statistics;
+            look(statistics.instructions, statistics.ctas);
+        }
+        let statistics = worker.caches.statistics;
+        {
+            let mut done = lock(&self.done);
+            done.statistics.instructions += statistics.instructions;
+            done.statistics.lane_instructions += statistics.lane_instructions;
+            done.statistics.ctas += statistics.ctas;
+        }
+        for block in resident {
+            worker.recycle(&self.launch, block);
+        }
+        lock(&self.shared.workers).push(worker);
+    }
+}
