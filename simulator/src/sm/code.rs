@@ -126,7 +126,7 @@ impl Loaded {
     }
 
     /// Fills in the constants of a launch.
-    fn fill(&mut self, launch: &Prepared, features: Features) {
+    fn fill(&mut self, launch: &Prepared) {
         self.patched = None;
         let mut missing = false;
         for (row, entry) in self.rows.iter_mut().zip(&self.page.pool) {
@@ -147,7 +147,7 @@ impl Loaded {
                 && launch.constant(*bank, *offset).is_err()
                 && let Some(op) = code.get_mut(usize::from(*index))
             {
-                op.run = features.handler::<execute::MissingConstant>();
+                op.run = Features::plain::<execute::MissingConstant>();
                 op.payload = u64::from(*bank) << 32 | u64::from(*offset);
             }
         }
@@ -211,7 +211,7 @@ impl LoadedCode {
                 self.pages.len() - 1
             }
         };
-        self.pages[index].1.fill(launch, cache.features);
+        self.pages[index].1.fill(launch);
         Ok(index)
     }
 }

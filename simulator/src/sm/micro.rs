@@ -146,9 +146,12 @@ impl Level for Baseline {}
 pub(crate) struct Avx2;
 impl Level for Avx2 {}
 
-/// x86-64 with the AVX-512 of servers since 2017.
+/// x86-64 with the AVX-512 of servers since 2017. Left out of builds that are not for speed: every set costs time to
+/// compile.
+#[cfg(not(debug_assertions))]
 #[derive(Debug)]
 pub(crate) struct Avx512;
+#[cfg(not(debug_assertions))]
 impl Level for Avx512 {}
 
 /// The features that were found in this processor.
@@ -159,8 +162,8 @@ pub(crate) enum Features {
     /// See [`Avx2`].
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// See [`Avx512`].
-    #[cfg(target_arch = "x86_64")]
+    /// x86-64 with AVX-512 F, BW, DQ and VL.
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
     Avx512,
 }
 
@@ -171,13 +174,11 @@ impl Features {
         use std::arch::is_x86_feature_detected as has;
         let avx2 =
             has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt");
+        #[cfg(not(debug_assertions))]
         if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-            Self::Avx512
-        } else if avx2 {
-            Self::Avx2
-        } else {
-            Self::Baseline
+            return Self::Avx512;
         }
+        if avx2 { Self::Avx2 } else { Self::Baseline }
     }
 
     /// Looks at the processor.
@@ -192,9 +193,15 @@ impl Features {
             Self::Baseline => baseline::<T>,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => avx2::<T>,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             Self::Avx512 => avx512::<T>,
         }
+    }
+
+    /// The handler of a kind of micro-operation that gains nothing from vector instructions, or that is too rare for
+    /// it to matter: compiled once.
+    pub(crate) fn plain<T: Execute>() -> Handler {
+        baseline::<T>
     }
 }
 
@@ -208,7 +215,7 @@ fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     T::run::<Avx2>(core, op, mask)
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     T::run::<Avx512>(core, op, mask)

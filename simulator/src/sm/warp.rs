@@ -215,11 +215,6 @@ impl Warp {
         }
     }
 
-    /// Row of a register, for tests.
-    #[cfg(test)]
-    pub fn register(&self, index: u16) -> &[u32; LANES] {
-        &self.rows[usize::from(RowIndex::REGISTERS + index)].0
-    }
 }
 
 const _: () = assert!(RowIndex::SINK.0 < RowIndex::REGISTERS);

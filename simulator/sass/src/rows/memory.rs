@@ -33,6 +33,9 @@ const COUNTING: Modifier =
     field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", ".ARRIVE"]);
 const INCREMENT: Modifier =
     field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", "!", ".POPC.INC"]);
+/// The same from sm_90 on.
+const INCREMENT_HOPPER: Modifier =
+    field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", ".POPC.INC"]);
 /// Three bits where the instruction has room for them.
 const EVICT3: Modifier = field(F::Evict, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA"]);
 const COPY_ORDERS: &[&str] = &[
@@ -219,7 +222,9 @@ pub(super) fn add(t: &mut Rows) {
         &[COUNTING, field(F::Size, 73, 2, &["!", "!", ".64"])],
     );
     let count_type = field(F::Size, 73, 2, &[".32"]);
-    t.row(Atoms, 0x1f8c, 0, &[D, address(NO_BIT, 78, 64, NO_BIT)], &[INCREMENT, count_type]);
+    let counted = [D, address(NO_BIT, 78, 64, NO_BIT)];
+    t.row(Atoms, 0x1f8c, 0, &counted, &[INCREMENT, count_type]).until = Arch::Sm89;
+    t.row(Atoms, 0x1f8c, 0, &counted, &[INCREMENT_HOPPER, count_type]).since = Arch::Sm90;
     let destination = slot(SlotKind::Address {
         base: 16,
         offset: Bits::run(44, 20),

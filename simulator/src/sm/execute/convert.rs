@@ -22,6 +22,8 @@ pub(in crate::sm) struct Formats {
     pub integer: IntegerType,
     pub rounding: Rounding,
     pub flushes: bool,
+    /// Bits of the register below the part that is read.
+    pub shift: u64,
 }
 
 impl Formats {
@@ -32,6 +34,7 @@ impl Formats {
         integer: IntegerType::U32,
         rounding: Rounding::Nearest,
         flushes: false,
+        shift: 0,
     };
 
     /// As a payload.
@@ -45,6 +48,7 @@ impl Formats {
             | u64::from(self.integer.sign == Sign::Signed) << 6
             | rounding << 7
             | u64::from(self.flushes) << 9
+            | self.shift << 10
     }
 
     #[inline(always)]
@@ -56,6 +60,7 @@ impl Formats {
             integer: IntegerType { width: WIDTHS[(code >> 4 & 3) as usize], sign },
             rounding: Rounding::from_code((code >> 7) as u32),
             flushes: code >> 9 & 1 != 0,
+            shift: code >> 10,
         }
     }
 }
@@ -68,7 +73,7 @@ pub(in crate::sm) fn pack_code(format: HalfFormat, rounding: Rounding, relu: boo
 
 /// The second source as a number of that format, marks applied.
 #[inline(always)]
-fn source(core: &Core<'_>, op: &Micro, format: FloatFormat) -> [u64; LANES] {
+fn source(core: &Core<'_>, op: &Micro, format: FloatFormat, shift: u64) -> [u64; LANES] {
     match format {
         FloatFormat::F64 => super::double::source(core, op.b, op.extra.into(), 1),
         FloatFormat::F32 => {
@@ -77,7 +82,7 @@ fn source(core: &Core<'_>, op: &Micro, format: FloatFormat) -> [u64; LANES] {
         }
         FloatFormat::F16 | FloatFormat::Bf16 => {
             let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);
-            core.row(op.b).map(|v| u64::from(half::modify((v as u16, 0), absolute, negate).0))
+            core.row(op.b).map(|v| u64::from(half::modify(((v >> shift) as u16, 0), absolute, negate).0))
         }
     }
 }
@@ -97,7 +102,7 @@ handlers! {
     /// F2I.
     F2i = |core, op, mask| {
         let f = Formats::of(op.payload);
-        let v = source(core, op, f.float);
+        let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| convert::f2i(v, f.float, f.integer, f.rounding, f.flushes));
         core.put_sized(op.d, mask, &out, f.integer.width == Width::B64);
         Flow::Next
@@ -106,7 +111,7 @@ handlers! {
     I2f = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = core.sized(op.b, f.integer.width == Width::B64);
-        let out = each(&v, mask, |v| convert::i2f(v, f.integer, f.float, f.rounding));
+        let out = each(&v, mask, |v| convert::i2f(v >> f.shift, f.integer, f.float, f.rounding));
         core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
         Flow::Next
     };
@@ -118,7 +123,7 @@ handlers! {
     /// F2F.
     F2f = |core, op, mask| {
         let f = Formats::of(op.payload);
-        let v = source(core, op, f.float);
+        let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| convert::f2f(v, f.float, f.other, f.rounding, f.flushes));
         core.put_sized(op.d, mask, &out, f.other == FloatFormat::F64);
         Flow::Next
@@ -126,7 +131,7 @@ handlers! {
     /// FRND.
     Frnd = |core, op, mask| {
         let f = Formats::of(op.payload);
-        let v = source(core, op, f.float);
+        let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| convert::frnd(v, f.float, f.rounding, f.flushes));
         core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
         Flow::Next
@@ -135,9 +140,6 @@ handlers! {
     F2fp = |core, op, mask| {
         let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
         let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
-        let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
-        core.map2_slow(op, mask, |a, b| {
-            convert::f2fp_pack((a & ma.0) ^ ma.1, (b & mb.0) ^ mb.1, format, rounding, relu)
-        })
+        core.map2_slow(op, mask, |a, b| convert::f2fp_pack(a, b, format, rounding, relu))
     };
 }

@@ -862,13 +862,26 @@ handlers! {
         }
         Flow::Next
     };
-    /// LDGSTS: from global memory (first source and payload) to shared memory (second source plus the third).
+    /// LDGSTS: from global memory (first source and payload) to shared memory (second source plus the third). Where the
+    /// predicate does not hold, zeros are written. With `.ZFILL` the lowest bits of the global address say how many of
+    /// the last bytes are zeros; so ptxas compiles cp.async with a source size.
     CopyToShared<const BYTES: usize> = |core, op, mask| {
+        let enabled = core.predicate(op.from[0]);
         for lane in each(mask) {
-            let from = Place::Global(core.long_address(op, lane));
+            let address = core.long_address(op, lane);
+            let zeros = if op.extra != 0 { address & (BYTES as u64 - 1) } else { 0 };
+            let mut v = [0; 4];
+            if enabled >> lane & 1 != 0 {
+                match core.load_lane::<BYTES>(lane, Place::Global(address - zeros)) {
+                    Ok(words) => v = words,
+                    Err(kind) => return core.fail(kind),
+                }
+                let all = u128::from(v[0]) | u128::from(v[1]) << 32 | u128::from(v[2]) << 64 | u128::from(v[3]) << 96;
+                let kept = all & (u128::MAX >> (128 - 8 * (BYTES as u64 - zeros)));
+                v = [kept as u32, (kept >> 32) as u32, (kept >> 64) as u32, (kept >> 96) as u32];
+            }
             let to = Place::Shared(core.row(op.b)[lane].wrapping_add(core.row(op.c)[lane]));
-            let copied = core.load_lane::<BYTES>(lane, from).and_then(|v| core.store_lane::<BYTES>(lane, to, v));
-            if let Err(kind) = copied {
+            if let Err(kind) = core.store_lane::<BYTES>(lane, to, v) {
                 return core.fail(kind);
             }
         }

@@ -23,7 +23,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Warpsync => warpsync(r),
         Op::Yield => conditional(r, Step::Yield),
         Op::Nanosleep => nanosleep(r),
-        Op::Endcollective => Ok(r.micro::<Nothing>()),
+        Op::Endcollective => Ok(r.plain_micro::<Nothing>()),
         Op::Bmov => bmov(r),
         Op::Lepc => lepc(r),
         Op::Bpt => bpt(r),
@@ -34,19 +34,19 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
 }
 
 fn nop(r: &Reader<'_>) -> Read<Micro> {
-    Ok(r.micro::<Nothing>())
+    Ok(r.plain_micro::<Nothing>())
 }
 
 /// A step of [`super::super::control`] whose condition is operand 0.
 fn conditional(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
-    let mut micro = r.micro::<Control>();
+    let mut micro = r.plain_micro::<Control>();
     micro.extra = step as u8;
     micro.from[0] = r.predicate(0)?;
     Ok(micro)
 }
 
 fn bra(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Branch>();
+    let mut micro = r.plain_micro::<x::Branch>();
     micro.from[0] = r.predicate(0)?;
     if r.has(2) {
         // BRA.DIV and BRA.CONV: a uniform register holds the lanes that should be together.
@@ -56,7 +56,7 @@ fn bra(r: &mut Reader<'_>) -> Read<Micro> {
             other => return Err(Refusal::unsupported(format!("test {other:?}"))),
         };
         let (members, invert) = r.invertible(1)?;
-        micro.run = r.handler::<Control>();
+        micro.run = r.plain_handler::<Control>();
         micro.a = members;
         micro.extra = Step::BranchIfDivergent as u8;
         micro.to[0].0 = u8::from(invert) | u8::from(converged) << 1;
@@ -85,7 +85,7 @@ fn call(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::NoIncrement);
     match r.instruction.operands().get(1) {
         Some(Operand::Label { .. }) => {
-            let mut micro = r.micro::<x::Branch>();
+            let mut micro = r.plain_micro::<x::Branch>();
             micro.from[0] = r.predicate(0)?;
             micro.payload = r.label(1)?;
             Ok(micro)
@@ -118,7 +118,7 @@ fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
 
 fn bssy(r: &mut Reader<'_>) -> Read<Micro> {
     // A condition other than PT is left unread, and so refused. The label is where lanes meet: BSYNC knows.
-    let mut micro = r.micro::<x::Bssy>();
+    let mut micro = r.plain_micro::<x::Bssy>();
     micro.payload = r.convergence(1)?.into();
     r.ignore_operand(2);
     Ok(micro)
@@ -156,12 +156,12 @@ fn nanosleep(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn bmov(r: &mut Reader<'_>) -> Read<Micro> {
     if matches!(r.instruction.operands().first(), Some(Operand::Barrier(_))) {
-        let mut micro = r.micro::<x::BmovTo>();
+        let mut micro = r.plain_micro::<x::BmovTo>();
         micro.payload = r.convergence(0)?.into();
         micro.b = r.plain(1, 1)?;
         return Ok(micro);
     }
-    let mut micro = r.micro::<x::BmovFrom>();
+    let mut micro = r.plain_micro::<x::BmovFrom>();
     micro.d = r.to(0, 1)?;
     micro.payload = r.convergence(1)?.into();
     micro.extra = u8::from(r.flag(F::Clear));
@@ -169,7 +169,7 @@ fn bmov(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn lepc(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Lepc>();
+    let mut micro = r.plain_micro::<x::Lepc>();
     micro.d = r.to(0, 2)?;
     micro.payload = if r.has(1) { r.label(1)? } else { next(r) };
     Ok(micro)
@@ -177,11 +177,11 @@ fn lepc(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn bpt(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore_operand(0);
-    Ok(r.micro::<x::Trap>())
+    Ok(r.plain_micro::<x::Trap>())
 }
 
 fn bar(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<Control>();
+    let mut micro = r.plain_micro::<Control>();
     micro.extra = match (r.spelling(F::Mode), r.spelling(F::Reduction)) {
         (".SYNC", _) => Step::BarSync,
         (".ARV", _) => Step::BarArrive,
@@ -231,7 +231,7 @@ fn b2r(r: &mut Reader<'_>) -> Read<Micro> {
         ".RESULT" => {}
         other => return Err(Refusal::unsupported(format!("form {other}"))),
     }
-    let mut micro = r.micro::<x::B2r>();
+    let mut micro = r.plain_micro::<x::B2r>();
     micro.d = r.to(0, 1)?;
     micro.to[0] = r.predicate_to(1)?;
     Ok(micro)

@@ -56,6 +56,18 @@ fn float_words(format: FloatFormat) -> u16 {
     words(format == FloatFormat::F64)
 }
 
+/// Reads the second source, a float of that format, of which a half may be chosen.
+fn float_source(r: &mut Reader<'_>, micro: &mut Micro, format: FloatFormat) -> Read<u64> {
+    if !matches!(format, FloatFormat::F16 | FloatFormat::Bf16) {
+        let source = r.float(1, float_words(format))?;
+        marks(micro, 1, source);
+        return Ok(0);
+    }
+    let (source, shift) = r.part(1)?;
+    marks(micro, 1, source);
+    Ok(shift)
+}
+
 fn f2i(r: &mut Reader<'_>) -> Read<Micro> {
     let from = float_format(r.spelling(F::SourceType))?;
     let to = integer_type(r.spelling(F::DestinationType))?;
@@ -63,11 +75,11 @@ fn f2i(r: &mut Reader<'_>) -> Read<Micro> {
     let flushes = r.flag(F::Ftz);
     // Says that the result is not wanted as a trap; there are none.
     r.ignore(F::Ntz);
-    let mut micro = r.micro::<x::F2i>();
+    let mut micro = r.plain_micro::<x::F2i>();
     micro.d = r.to(0, words(to.width == Width::B64))?;
-    let source = r.float(1, float_words(from))?;
-    marks(&mut micro, 1, source);
-    micro.payload = x::Formats { float: from, integer: to, rounding, flushes, ..x::Formats::NONE }.code();
+    let shift = float_source(r, &mut micro, from)?;
+    micro.payload =
+        x::Formats { shift, float: from, integer: to, rounding, flushes, ..x::Formats::NONE }.code();
     Ok(micro)
 }
 
@@ -75,10 +87,10 @@ fn i2f(r: &mut Reader<'_>) -> Read<Micro> {
     let from = integer_type(r.spelling(F::SourceType))?;
     let to = float_format(r.spelling(F::DestinationType))?;
     let rounding = rounding(r)?;
-    let mut micro = r.micro::<x::I2f>();
+    let mut micro = r.plain_micro::<x::I2f>();
     micro.d = r.to(0, float_words(to))?;
     let widen = if from.sign == Sign::Signed { Widen::Sign } else { Widen::Zero };
-    let source = r.source(1, words(from.width == Width::B64), widen)?;
+    let (source, shift) = if from.width == Width::B64 { (r.source(1, 2, widen)?, 0) } else { r.part(1)? };
     if source.marks != sass::Marks::default() {
         return Err(Refusal::unsupported("marks of the source"));
     }
@@ -89,7 +101,7 @@ fn i2f(r: &mut Reader<'_>) -> Read<Micro> {
             Sign::Unsigned => r.handler::<x::I2fFast<false>>(),
         };
     }
-    micro.payload = x::Formats { float: to, integer: from, rounding, ..x::Formats::NONE }.code();
+    micro.payload = x::Formats { shift, float: to, integer: from, rounding, ..x::Formats::NONE }.code();
     Ok(micro)
 }
 
@@ -98,11 +110,11 @@ fn f2f(r: &mut Reader<'_>) -> Read<Micro> {
     let to = float_format(r.spelling(F::DestinationType))?;
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
-    let mut micro = r.micro::<x::F2f>();
+    let mut micro = r.plain_micro::<x::F2f>();
     micro.d = r.to(0, float_words(to))?;
-    let source = r.float(1, float_words(from))?;
-    marks(&mut micro, 1, source);
-    micro.payload = x::Formats { float: from, other: to, rounding, flushes, ..x::Formats::NONE }.code();
+    let shift = float_source(r, &mut micro, from)?;
+    micro.payload =
+        x::Formats { shift, float: from, other: to, rounding, flushes, ..x::Formats::NONE }.code();
     Ok(micro)
 }
 
@@ -112,27 +124,32 @@ fn frnd(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::SourceType);
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
-    let mut micro = r.micro::<x::Frnd>();
+    let mut micro = r.plain_micro::<x::Frnd>();
     micro.d = r.to(0, float_words(format))?;
-    let source = r.float(1, float_words(format))?;
-    marks(&mut micro, 1, source);
-    micro.payload = x::Formats { float: format, rounding, flushes, ..x::Formats::NONE }.code();
+    let shift = float_source(r, &mut micro, format)?;
+    micro.payload = x::Formats { shift, float: format, rounding, flushes, ..x::Formats::NONE }.code();
     Ok(micro)
 }
 
 fn f2fp(r: &mut Reader<'_>) -> Read<Micro> {
+    match (r.spelling(F::Mode), r.spelling(F::SourceType)) {
+        (".PACK_AB", "" | ".F32") => {}
+        (mode, from) => return Err(Refusal::unsupported(format!("form {from}{mode}"))),
+    }
     let format = match r.spelling(F::DestinationType) {
-        ".F16.F32.PACK_AB" | ".PACK_AB" => HalfFormat::F16,
-        ".BF16.F32.PACK_AB" | ".BF16.PACK_AB" => HalfFormat::Bf16,
+        "" | ".F16" => HalfFormat::F16,
+        ".BF16" => HalfFormat::Bf16,
         other => return Err(Refusal::unsupported(format!("format {other}"))),
     };
+    if r.flag(F::Saturate) {
+        return Err(Refusal::unsupported(".SATFINITE"));
+    }
     let rounding = rounding(r)?;
     let relu = r.flag(F::Relu);
-    let mut micro = r.micro::<x::F2fp>();
+    let mut micro = r.plain_micro::<x::F2fp>();
     micro.d = r.to(0, 1)?;
-    let (a, b) = (r.float(1, 1)?, r.float(2, 1)?);
-    marks(&mut micro, 0, a);
-    marks(&mut micro, 1, b);
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
     // The field of a third source is there and not used.
     r.ignore_operand(3);
     micro.payload = x::pack_code(format, rounding, relu);

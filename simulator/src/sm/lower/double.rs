@@ -40,9 +40,9 @@ fn dsetp(r: &mut Reader<'_>) -> Read<Micro> {
             return Err(super::Refusal::unsupported("this boolean operation with .MIN and .MAX"));
         }
         micro.run = if compare == ".MIN" {
-            r.handler::<x::DsetpExtremum<true>>()
+            r.plain_handler::<x::DsetpExtremum<true>>()
         } else {
-            r.handler::<x::DsetpExtremum<false>>()
+            r.plain_handler::<x::DsetpExtremum<false>>()
         };
     }
     micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];

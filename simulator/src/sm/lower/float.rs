@@ -60,7 +60,7 @@ fn mode(r: &mut Reader<'_>) -> Read<(x::Modifiers, bool)> {
 
 fn fadd(r: &mut Reader<'_>) -> Read<Micro> {
     let (modifiers, simple) = mode(r)?;
-    let mut micro = r.micro::<x::FaddGeneral>();
+    let mut micro = r.plain_micro::<x::FaddGeneral>();
     micro.payload = modifiers.code();
     micro.d = r.to(0, 1)?;
     let (a, b) = (r.float(1, 1)?, r.float(2, 1)?);
@@ -89,7 +89,7 @@ fn fmul(r: &mut Reader<'_>) -> Read<Micro> {
         ".M8" => 3,
         other => return Err(Refusal::unsupported(format!("scale {other}"))),
     };
-    let mut micro = r.micro::<x::FmulGeneral>();
+    let mut micro = r.plain_micro::<x::FmulGeneral>();
     micro.payload = modifiers.code();
     micro.d = r.to(0, 1)?;
     let (a, b) = (r.float(1, 1)?, r.float(2, 1)?);
@@ -108,7 +108,7 @@ fn fmul(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn ffma(r: &mut Reader<'_>) -> Read<Micro> {
     let (modifiers, simple) = mode(r)?;
-    let mut micro = r.micro::<x::FfmaGeneral>();
+    let mut micro = r.plain_micro::<x::FfmaGeneral>();
     micro.payload = modifiers.code();
     micro.d = r.to(0, 1)?;
     let (a, b, c) = (r.float(1, 1)?, r.float(2, 1)?, r.float(3, 1)?);
@@ -154,7 +154,7 @@ fn fset(r: &mut Reader<'_>) -> Read<Micro> {
     let code = r.field(F::Compare);
     let flushes = r.flag(F::Ftz);
     let boolean = boolean(r)?;
-    let mut micro = r.micro::<x::Fset>();
+    let mut micro = r.plain_micro::<x::Fset>();
     micro.payload =
         u64::from(code & 15) | u64::from(flushes) << 4 | u64::from(float) << 5 | u64::from(boolean) << 8;
     micro.d = r.to(0, 1)?;
@@ -199,7 +199,7 @@ fn mufu(r: &mut Reader<'_>) -> Read<Micro> {
     if mufu::Function::from_code(code).is_none() {
         return Err(Refusal::unsupported(format!("function {code}")));
     }
-    let mut micro = r.micro::<x::Mufu>();
+    let mut micro = r.plain_micro::<x::Mufu>();
     micro.payload = code.into();
     micro.d = r.to(0, 1)?;
     let b = r.float(1, 1)?;

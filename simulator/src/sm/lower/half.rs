@@ -44,6 +44,7 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
         Half::F32 => Swizzle::F32,
         Half::Low => Swizzle::H0H0,
         Half::High => Swizzle::H1H1,
+        other => return Err(Refusal::unsupported(format!("halves {other:?}"))),
     };
     micro.payload |= x::source_code(swizzle, source.marks.absolute, source.marks.negate, slot);
     match slot {
@@ -86,9 +87,9 @@ fn comparison(r: &mut Reader<'_>, micro: &mut Micro, first: usize) -> Read<()> {
 }
 
 fn hset2(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Hset2<false>>();
+    let mut micro = r.plain_micro::<x::Hset2<false>>();
     if r.flag(F::BFloat) {
-        micro.run = r.handler::<x::Hset2<true>>();
+        micro.run = r.plain_handler::<x::Hset2<true>>();
     }
     micro.d = r.to(0, 1)?;
     comparison(r, &mut micro, 1)?;
@@ -96,7 +97,7 @@ fn hset2(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn hsetp2(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Hsetp2>();
+    let mut micro = r.plain_micro::<x::Hsetp2>();
     micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
     comparison(r, &mut micro, 2)?;
     Ok(micro)

@@ -115,7 +115,7 @@ fn imad(r: &mut Reader<'_>) -> Read<Micro> {
 fn wide(r: &mut Reader<'_>, words: u16) -> Read<(Micro, Sign, bool, bool)> {
     let sign = sign(r, F::Signed)?;
     let extended = r.flag(F::Extended);
-    let mut micro = r.micro::<x::MadWideCarry>();
+    let mut micro = r.plain_micro::<x::MadWideCarry>();
     micro.d = r.to(0, words)?;
     micro.to[0] = r.predicate_to(1)?;
     micro.a = r.plain(2, 1)?;
@@ -152,7 +152,7 @@ fn imad_hi(r: &mut Reader<'_>) -> Read<Micro> {
     if extended || flip {
         return Err(Refusal::unsupported("this form of IMAD.HI"));
     }
-    micro.run = r.handler::<x::MadHigh>();
+    micro.run = r.plain_handler::<x::MadHigh>();
     Ok(micro)
 }
 
@@ -195,7 +195,7 @@ fn isetp(r: &mut Reader<'_>) -> Read<Micro> {
     if extended {
         micro.from[1] = r.predicate(5)?;
         micro.payload = u64::from(code) | u64::from(sign == Sign::Signed) << 8;
-        micro.run = r.handler::<x::IsetpExtended>();
+        micro.run = r.plain_handler::<x::IsetpExtended>();
     } else {
         r.ignore_operand(5);
     }
@@ -303,7 +303,7 @@ fn shf(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn lea(r: &mut Reader<'_>) -> Read<Micro> {
     let (high, extended, sign_extend) = (r.flag(F::High), r.flag(F::Extended), r.flag(F::SignExtend32));
-    let mut micro = r.micro::<x::Lea>();
+    let mut micro = r.plain_micro::<x::Lea>();
     micro.d = r.to(0, 1)?;
     micro.to[0] = r.predicate_to(1)?;
     let (a, negate_a) = r.negatable(2)?;
@@ -353,7 +353,7 @@ fn prmt(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn bmsk(r: &mut Reader<'_>) -> Read<Micro> {
     let wrap = r.flag(F::Wrap);
-    let mut micro = r.micro::<x::Bmsk>();
+    let mut micro = r.plain_micro::<x::Bmsk>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
@@ -364,7 +364,7 @@ fn bmsk(r: &mut Reader<'_>) -> Read<Micro> {
 fn sgxt(r: &mut Reader<'_>) -> Read<Micro> {
     let wrap = r.flag(F::Wrap);
     let sign = sign(r, F::Signed)?;
-    let mut micro = r.micro::<x::Sgxt>();
+    let mut micro = r.plain_micro::<x::Sgxt>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
@@ -375,7 +375,7 @@ fn sgxt(r: &mut Reader<'_>) -> Read<Micro> {
 fn idp(r: &mut Reader<'_>) -> Read<Micro> {
     let signs = [sign(r, F::Signed)?, sign(r, F::SourceSigned)?].map(|sign| sign == Sign::Signed);
     let mut micro = match r.spelling(F::Mode) {
-        ".4A" => r.micro::<x::Idp4>(),
+        ".4A" => r.plain_micro::<x::Idp4>(),
         other => return Err(Refusal::unsupported(format!("mode {other}"))),
     };
     micro.d = r.to(0, 1)?;

@@ -43,14 +43,14 @@ fn nothing(r: &mut Reader<'_>) -> Read<Micro> {
     for modifier in &r.instruction.row.modifiers {
         r.ignore(modifier.id);
     }
-    Ok(r.micro::<Nothing>())
+    Ok(r.plain_micro::<Nothing>())
 }
 
 fn fence(r: &mut Reader<'_>) -> Read<Micro> {
     // The strongest order serves all scopes.
     r.ignore(F::Mode);
     r.ignore(F::Scope);
-    Ok(r.micro::<x::Fence>())
+    Ok(r.plain_micro::<x::Fence>())
 }
 
 /// Bytes and signedness of an access.
@@ -86,8 +86,8 @@ macro_rules! by_bytes {
             $(
                 ($n, x::GLOBAL) => $r.handler::<Handler<$n, { x::GLOBAL }>>(),
                 ($n, x::SHARED) => $r.handler::<Handler<$n, { x::SHARED }>>(),
-                ($n, x::LOCAL) => $r.handler::<Handler<$n, { x::LOCAL }>>(),
-                ($n, _) => $r.handler::<Handler<$n, { x::GENERIC }>>(),
+                ($n, x::LOCAL) => $r.plain_handler::<Handler<$n, { x::LOCAL }>>(),
+                ($n, _) => $r.plain_handler::<Handler<$n, { x::GENERIC }>>(),
             )*
             (other, _) => return Err(Refusal::unsupported(format!("accesses of {other} bytes"))),
         }
@@ -140,7 +140,7 @@ fn ldc(r: &mut Reader<'_>) -> Read<Micro> {
         micro.extra = words as u8;
         return Ok(micro);
     }
-    let mut micro = r.micro::<x::LoadConstant>();
+    let mut micro = r.plain_micro::<x::LoadConstant>();
     micro.d = r.to(0, words)?;
     micro.a = r.index(index, uniform_index)?;
     micro.payload = u64::from(offset as u32) | u64::from(bank) << 32 | u64::from(bytes) << 40;
@@ -183,11 +183,11 @@ fn atomic_type(r: &mut Reader<'_>) -> Read<AtomicType> {
 fn atomic_handler(r: &Reader<'_>, space: u8, operation: AtomicOperation, kind: AtomicType) -> Handler {
     let word = matches!(kind, AtomicType::U32 | AtomicType::S32);
     match (space, operation) {
-        (x::GLOBAL, AtomicOperation::Add) if word => r.handler::<x::AddGlobal>(),
-        (x::SHARED, AtomicOperation::Add) if word => r.handler::<x::AddShared>(),
-        (x::GLOBAL, _) => r.handler::<x::Atomic<{ x::GLOBAL }>>(),
-        (x::SHARED, _) => r.handler::<x::Atomic<{ x::SHARED }>>(),
-        _ => r.handler::<x::Atomic<{ x::GENERIC }>>(),
+        (x::GLOBAL, AtomicOperation::Add) if word => r.plain_handler::<x::AddGlobal>(),
+        (x::SHARED, AtomicOperation::Add) if word => r.plain_handler::<x::AddShared>(),
+        (x::GLOBAL, _) => r.plain_handler::<x::Atomic<{ x::GLOBAL }>>(),
+        (x::SHARED, _) => r.plain_handler::<x::Atomic<{ x::SHARED }>>(),
+        _ => r.plain_handler::<x::Atomic<{ x::GENERIC }>>(),
     }
 }
 
@@ -247,7 +247,7 @@ fn cast(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::Function);
     let kind = atomic_type(r)?;
     let words = u16::from(kind.bytes() / 4);
-    let mut micro = r.micro::<x::Atomic<{ x::SHARED }>>();
+    let mut micro = r.plain_micro::<x::Atomic<{ x::SHARED }>>();
     micro.d = r.to(0, words)?;
     let address = r.address(1, false)?;
     put_address(&mut micro, address);
@@ -269,7 +269,7 @@ fn ldsm(r: &mut Reader<'_>) -> Read<Micro> {
         ".MT88" => true,
         other => return Err(Refusal::unsupported(format!("layout {other}"))),
     };
-    let mut micro = r.micro::<x::LoadMatrix>();
+    let mut micro = r.plain_micro::<x::LoadMatrix>();
     micro.d = r.to(0, count)?;
     let address = r.address(1, false)?;
     put_address(&mut micro, address);
@@ -283,13 +283,11 @@ fn ldgsts(r: &mut Reader<'_>) -> Read<Micro> {
     let (bytes, _) = size(r)?;
     hints(r);
     r.ignore(F::Bypass);
-    if r.flag(F::ZeroFill) {
-        return Err(Refusal::unsupported(".ZFILL"));
-    }
+    let zero_fill = r.flag(F::ZeroFill);
     let run = match bytes {
-        4 => r.handler::<x::CopyToShared<4>>(),
-        8 => r.handler::<x::CopyToShared<8>>(),
-        16 => r.handler::<x::CopyToShared<16>>(),
+        4 => r.plain_handler::<x::CopyToShared<4>>(),
+        8 => r.plain_handler::<x::CopyToShared<8>>(),
+        16 => r.plain_handler::<x::CopyToShared<16>>(),
         _ => return Err(Refusal::unsupported("this size")),
     };
     let mut micro = Micro::new(run);
@@ -301,6 +299,8 @@ fn ldgsts(r: &mut Reader<'_>) -> Read<Micro> {
     put_address(&mut micro, global);
     micro.b = shared.base;
     micro.c = r.constant_row(shared.offset as u32);
+    micro.from[0] = r.predicate(2)?;
+    micro.extra = zero_fill.into();
     Ok(micro)
 }
 
@@ -312,10 +312,11 @@ fn qspc(r: &mut Reader<'_>) -> Read<Micro> {
         ".S" => 2,
         other => return Err(Refusal::unsupported(format!("space {other}"))),
     };
-    let mut micro = r.micro::<x::QuerySpace>();
+    let mut micro = r.plain_micro::<x::QuerySpace>();
     micro.to[0] = r.predicate_to(0)?;
     micro.d = r.to(1, 1)?;
-    let address = r.address(2, true)?;
+    let long = r.flag(F::Wide64);
+    let address = r.address(2, long)?;
     put_address(&mut micro, address);
     micro.extra = space;
     if micro.d != RowIndex::SINK {

@@ -54,7 +54,7 @@ pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: 
         pool.code = index as u16;
         let lowered = match arch.map(|arch| sass::decode(word, address, arch)) {
             Some(Ok(instruction)) => one(&instruction, features, registers, &mut pool),
-            _ => Err((FaultKind::UnknownInstruction, Micro::new(features.handler::<execute::Faulting>()))),
+            _ => Err((FaultKind::UnknownInstruction, Micro::new(Features::plain::<execute::Faulting>()))),
         };
         code.push(lowered.unwrap_or_else(|(kind, micro)| {
             let payload = faults.iter().position(|known| *known == kind).unwrap_or_else(|| {
@@ -99,7 +99,7 @@ fn one(
                     FaultKind::Unsupported(format!("{}: {what}", name(instruction)))
                 }
             };
-            Err((fault, Micro { guard, kind, ..Micro::new(features.handler::<execute::Faulting>()) }))
+            Err((fault, Micro { guard, kind, ..Micro::new(Features::plain::<execute::Faulting>()) }))
         }
     }
 }

@@ -45,28 +45,28 @@ fn sel(r: &mut Reader<'_>) -> Read<Micro> {
 fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
     let with = |micro: Micro, payload: u64| Ok(Micro { payload, ..micro });
     match SpecialRegister(register) {
-        SpecialRegister::LANEID => with(r.micro::<x::LaneNumber>(), 0),
-        SpecialRegister(0x20) => with(r.micro::<x::ThreadIndexPacked>(), 0),
-        SpecialRegister::TID_X => with(r.micro::<x::ThreadIndex>(), 0),
-        SpecialRegister::TID_Y => with(r.micro::<x::ThreadIndex>(), 1),
-        SpecialRegister::TID_Z => with(r.micro::<x::ThreadIndex>(), 2),
-        SpecialRegister::CTAID_X => with(r.micro::<x::BlockIndex>(), 0),
-        SpecialRegister::CTAID_Y => with(r.micro::<x::BlockIndex>(), 1),
-        SpecialRegister::CTAID_Z => with(r.micro::<x::BlockIndex>(), 2),
-        SpecialRegister::SWINHI => with(r.micro::<x::SharedWindowHigh>(), 0),
-        SpecialRegister::SMEMSZ => with(r.micro::<x::SharedBytes>(), 0),
-        SpecialRegister::EQMASK => with(r.micro::<x::LaneMask>(), 0),
-        SpecialRegister::LTMASK => with(r.micro::<x::LaneMask>(), 1),
-        SpecialRegister::LEMASK => with(r.micro::<x::LaneMask>(), 2),
-        SpecialRegister::GTMASK => with(r.micro::<x::LaneMask>(), 3),
-        SpecialRegister::GEMASK => with(r.micro::<x::LaneMask>(), 4),
-        SpecialRegister::CLOCK | SpecialRegister::CLOCKLO => with(r.micro::<x::Clock>(), 0),
-        SpecialRegister::CLOCKHI => with(r.micro::<x::Clock>(), 32),
-        SpecialRegister::GLOBALTIMERLO => with(r.micro::<x::GlobalTimer>(), 0),
-        SpecialRegister::GLOBALTIMERHI => with(r.micro::<x::GlobalTimer>(), 32),
+        SpecialRegister::LANEID => with(r.plain_micro::<x::LaneNumber>(), 0),
+        SpecialRegister(0x20) => with(r.plain_micro::<x::ThreadIndexPacked>(), 0),
+        SpecialRegister::TID_X => with(r.plain_micro::<x::ThreadIndex>(), 0),
+        SpecialRegister::TID_Y => with(r.plain_micro::<x::ThreadIndex>(), 1),
+        SpecialRegister::TID_Z => with(r.plain_micro::<x::ThreadIndex>(), 2),
+        SpecialRegister::CTAID_X => with(r.plain_micro::<x::BlockIndex>(), 0),
+        SpecialRegister::CTAID_Y => with(r.plain_micro::<x::BlockIndex>(), 1),
+        SpecialRegister::CTAID_Z => with(r.plain_micro::<x::BlockIndex>(), 2),
+        SpecialRegister::SWINHI => with(r.plain_micro::<x::SharedWindowHigh>(), 0),
+        SpecialRegister::SMEMSZ => with(r.plain_micro::<x::SharedBytes>(), 0),
+        SpecialRegister::EQMASK => with(r.plain_micro::<x::LaneMask>(), 0),
+        SpecialRegister::LTMASK => with(r.plain_micro::<x::LaneMask>(), 1),
+        SpecialRegister::LEMASK => with(r.plain_micro::<x::LaneMask>(), 2),
+        SpecialRegister::GTMASK => with(r.plain_micro::<x::LaneMask>(), 3),
+        SpecialRegister::GEMASK => with(r.plain_micro::<x::LaneMask>(), 4),
+        SpecialRegister::CLOCK | SpecialRegister::CLOCKLO => with(r.plain_micro::<x::Clock>(), 0),
+        SpecialRegister::CLOCKHI => with(r.plain_micro::<x::Clock>(), 32),
+        SpecialRegister::GLOBALTIMERLO => with(r.plain_micro::<x::GlobalTimer>(), 0),
+        SpecialRegister::GLOBALTIMERHI => with(r.plain_micro::<x::GlobalTimer>(), 32),
         // There are no clusters: a block is the first of one.
-        SpecialRegister::CGA_CTA_ID | SpecialRegister::ZERO => with(r.micro::<x::Zero>(), 0),
-        SpecialRegister(0x43) => with(r.micro::<x::MultiprocessorNumber>(), 0),
+        SpecialRegister::CGA_CTA_ID | SpecialRegister::ZERO => with(r.plain_micro::<x::Zero>(), 0),
+        SpecialRegister(0x43) => with(r.plain_micro::<x::MultiprocessorNumber>(), 0),
         _ => Err(Refusal::unsupported(format!("special register {register:#x}"))),
     }
 }
@@ -90,7 +90,7 @@ fn cs2r(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn p2r(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::P2r>();
+    let mut micro = r.plain_micro::<x::P2r>();
     micro.d = r.to(0, 1)?;
     r.ignore_operand(1);
     micro.a = r.plain(2, 1)?;
@@ -99,7 +99,7 @@ fn p2r(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn r2p(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::R2p>();
+    let mut micro = r.plain_micro::<x::R2p>();
     r.ignore_operand(0);
     micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
@@ -107,7 +107,7 @@ fn r2p(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn plop3(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Plop3>();
+    let mut micro = r.plain_micro::<x::Plop3>();
     micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
     micro.from = [r.predicate(2)?, r.predicate(3)?, r.predicate(4)?];
     micro.payload = r.immediate(5)? & 0xff | (r.immediate(6)? & 0xff) << 8;
@@ -125,7 +125,7 @@ fn vote_function(r: &mut Reader<'_>) -> Read<u64> {
 }
 
 fn vote(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Vote>();
+    let mut micro = r.plain_micro::<x::Vote>();
     micro.payload = vote_function(r)?;
     micro.d = r.to(0, 1)?;
     micro.to[0] = r.predicate_to(1)?;
@@ -135,7 +135,7 @@ fn vote(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn voteu(r: &mut Reader<'_>) -> Read<Micro> {
     let micro = vote(r)?;
-    Ok(Micro { run: r.handler::<x::Voteu>(), ..micro })
+    Ok(Micro { run: r.plain_handler::<x::Voteu>(), ..micro })
 }
 
 fn shfl(r: &mut Reader<'_>) -> Read<Micro> {
@@ -159,14 +159,14 @@ fn match_(r: &mut Reader<'_>) -> Read<Micro> {
     let words = if wide { 2 } else { 1 };
     let mut micro = match r.spelling(F::Function) {
         ".ALL" => {
-            let mut micro = r.micro::<x::MatchAll>();
+            let mut micro = r.plain_micro::<x::MatchAll>();
             micro.to[0] = r.predicate_to(0)?;
             micro.d = r.to(1, 1)?;
             micro.a = r.plain(2, words)?;
             micro
         }
         ".ANY" => {
-            let mut micro = r.micro::<x::MatchAny>();
+            let mut micro = r.plain_micro::<x::MatchAny>();
             micro.d = r.to(0, 1)?;
             micro.a = r.plain(1, words)?;
             micro
@@ -186,7 +186,7 @@ fn r2ur(r: &mut Reader<'_>) -> Read<Micro> {
     if or {
         return Err(Refusal::unsupported("function .OR"));
     }
-    let mut micro = r.micro::<x::R2ur>();
+    let mut micro = r.plain_micro::<x::R2ur>();
     let first = usize::from(matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })));
     // A predicate destination other than PT is left unread, and so refused.
     micro.d = r.to(first, 1)?;
@@ -205,7 +205,7 @@ fn redux(r: &mut Reader<'_>) -> Read<Micro> {
         other => return Err(Refusal::unsupported(format!("function {other}"))),
     };
     let signed = r.spelling(F::Signed) == ".S32";
-    let mut micro = r.micro::<x::Redux>();
+    let mut micro = r.plain_micro::<x::Redux>();
     micro.payload = function | u64::from(signed) << 8;
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;

@@ -110,6 +110,16 @@ impl<'a> Reader<'a> {
         self.features.handler::<T>()
     }
 
+    /// The same, compiled once: for what gains nothing from vector instructions or is rare.
+    pub(super) fn plain_handler<T: Execute>(&self) -> Handler {
+        Features::plain::<T>()
+    }
+
+    /// A micro-operation of that kind, without operands yet, compiled once.
+    pub(super) fn plain_micro<T: Execute>(&self) -> Micro {
+        Micro::new(Features::plain::<T>())
+    }
+
     /// A micro-operation of that kind, without operands yet.
     pub(super) fn micro<T: Execute>(&self) -> Micro {
         Micro::new(self.handler::<T>())
@@ -286,6 +296,23 @@ impl<'a> Reader<'a> {
             return self.wrong(slot);
         }
         Ok(source)
+    }
+
+    /// A 32-bit source of which a half or a byte may be chosen: the source, its marks left to apply, and how far to
+    /// shift the part down.
+    pub(super) fn part(&mut self, slot: usize) -> Read<(Source, u64)> {
+        let source = self.source(slot, 1, Widen::Zero)?;
+        let shift = match source.half {
+            Half::Both => 0,
+            Half::Byte1 => 8,
+            Half::Upper | Half::Byte2 => 16,
+            Half::Byte3 => 24,
+            _ => return self.wrong(slot),
+        };
+        if source.marks.invert {
+            return self.wrong(slot);
+        }
+        Ok((source, shift))
     }
 
     /// A predicate that is read.

@@ -33,7 +33,7 @@ fn hmma(r: &mut Reader<'_>) -> Read<Micro> {
         ".F16" if factor == Factor::F16 => Accumulator::F16,
         other => return Err(Refusal::unsupported(format!("accumulator {other}"))),
     };
-    let mut micro = r.micro::<x::Hmma>();
+    let mut micro = r.plain_micro::<x::Hmma>();
     let shape = x::Shape { factor, accumulator, k: k as u8, hopper: r.instruction.arch >= Arch::Sm90 };
     micro.d = r.to(0, shape.results())?;
     micro.a = r.plain(1, 2 * shape.registers())?;
@@ -44,7 +44,7 @@ fn hmma(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn movm(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.micro::<x::Movm>();
+    let mut micro = r.plain_micro::<x::Movm>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     Ok(micro)
