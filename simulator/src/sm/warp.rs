@@ -214,7 +214,6 @@ impl Warp {
             self.converge();
         }
     }
-
 }
 
 const _: () = assert!(RowIndex::SINK.0 < RowIndex::REGISTERS);
