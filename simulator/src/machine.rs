@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    os::fd::OwnedFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -196,6 +197,16 @@ impl Machine {
         faults
     }
 
+    /// Calls `observer` with every fault of any GPU as it happens, on the thread of the channel. It must not call the
+    /// machine back.
+    pub fn observe_faults(&self, observer: impl Fn(&FaultReport) + Send + Sync + 'static) {
+        let observer = Arc::new(observer);
+        for host in &self.hosts {
+            let observer = Arc::clone(&observer);
+            host.set_fault_observer(Box::new(move |report| observer(report)));
+        }
+    }
+
     /// What each GPU has done so far.
     pub fn statistics(&self) -> Vec<Counters> {
         self.hosts.iter().map(|host| host.counters()).collect()
@@ -249,6 +260,71 @@ impl Machine {
         }
     }
 
+    /// Opens a node under the descriptor number `fd` of the caller's choice, where [`Ioctl::open`] picks one. A process
+    /// whose real descriptors stand for simulated nodes keeps both numbers the same this way, so that numbers inside
+    /// arguments mean what they say. `EEXIST` if the number is in use.
+    pub fn open_at(&self, node: Node, fd: Fd) -> Result<(), Errno> {
+        self.kernel().open_at(node, fd)
+    }
+
+    /// Makes `to` another number for the open file of `fd`, as `dup2` does with a number that is free.
+    pub fn duplicate(&self, fd: Fd, to: Fd) -> Result<(), Errno> {
+        self.kernel().duplicate(fd, to)
+    }
+
+    /// The node that a descriptor was opened on.
+    pub fn node(&self, fd: Fd) -> Option<Node> {
+        self.kernel().file(fd).ok().map(|file| file.node)
+    }
+
+    /// The driver branch whose struct layouts the kernel module has.
+    pub fn branch(&self) -> Branch {
+        self.kernel().branch
+    }
+
+    /// What RM_MAP_MEMORY attached to a descriptor. `None` where nothing is.
+    pub fn attached(&self, fd: Fd) -> Result<Option<MapSource>, Errno> {
+        let Some(context) = self.kernel().file(fd)?.context.clone() else { return Ok(None) };
+        let file = context.backing.client_file(!context.read_only)?;
+        let length = context.length.next_multiple_of(PAGE);
+        Ok(Some(MapSource { file, offset: context.offset, length, managed: None }))
+    }
+
+    /// Checks a mapping as `mmap` of the descriptor does and gives the file to map instead, for callers that map
+    /// themselves. Managed memory of a UVM descriptor comes to be at the mapping's offset; [`Machine::unmapped`] ends it.
+    pub fn map_source(&self, fd: Fd, mapping: Mapping) -> Result<MapSource, Errno> {
+        if self.node(fd) == Some(Node::Uvm) {
+            let mut kernel = self.kernel();
+            let serial = kernel.file(fd)?.serial;
+            let view = kernel.uvm_mmap(fd, mapping)?;
+            drop(kernel);
+            let file = view.backing.client_file(true)?;
+            let managed = Some(Managed(serial));
+            return Ok(MapSource { file, offset: view.offset, length: mapping.length, managed });
+        }
+        let (context, length, _) = self.mappable(fd, &mapping)?;
+        let file = context.backing.client_file(!context.read_only)?;
+        Ok(MapSource { file, offset: context.offset, length, managed: None })
+    }
+
+    /// The caller took away its mapping of managed memory, or could not make it.
+    pub fn unmapped(&self, managed: Managed, address: u64, length: u64) {
+        self.kernel().uvm_munmap(managed.0, address, length);
+    }
+
+    /// What a mapping of a descriptor would map, its bytes in whole pages, and the GPU whose doorbell it is.
+    fn mappable(&self, fd: Fd, mapping: &Mapping) -> Result<(MapContext, u64, Option<Arc<Host>>), Errno> {
+        let kernel = self.kernel();
+        let file = kernel.file(fd)?;
+        if mapping.offset != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let context = file.context.clone().ok_or(Errno::EINVAL)?;
+        let length = check(file.node, &context, mapping)?;
+        let doorbell = context.doorbell.map(|gpu| Arc::clone(&kernel.gpus[gpu].host));
+        Ok((context, length, doorbell))
+    }
+
     fn doorbell_page(&self, page: u64, offset: u32) -> Result<(Arc<Host>, Arc<Backing>), Errno> {
         let mappings = self.mappings();
         let mapping = mappings.get(&page).ok_or(Errno::EFAULT)?;
@@ -264,6 +340,24 @@ impl fmt::Debug for Machine {
         f.debug_struct("Machine").field("gpus", &self.hosts.len()).finish_non_exhaustive()
     }
 }
+
+/// The file behind what RM_MAP_MEMORY attached to a descriptor, for a client whose `mmap` the host system itself is to
+/// serve.
+#[derive(Debug)]
+pub struct MapSource {
+    /// Holds the bytes; opened read-only where the mapping is to be.
+    pub file: OwnedFd,
+    /// Where in the file the mapping begins.
+    pub offset: u64,
+    /// Bytes that may be mapped, whole pages.
+    pub length: u64,
+    /// Set where the mapping is one of managed memory.
+    pub managed: Option<Managed>,
+}
+
+/// Whose managed memory a mapping is: a UVM file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Managed(u64);
 
 /// Checks a mapping against what RM_MAP_MEMORY left on the descriptor, as the module's `mmap` does.
 fn check(node: Node, context: &MapContext, mapping: &Mapping) -> Result<u64, Errno> {
@@ -291,23 +385,14 @@ impl Ioctl for Machine {
     }
 
     fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
-        let (node, context, doorbell) = {
+        if self.node(fd) == Some(Node::Uvm) {
             let mut kernel = self.kernel();
-            let file = kernel.file(fd)?;
-            if file.node == Node::Uvm {
-                let serial = file.serial;
-                let view = kernel.uvm_mmap(fd, mapping)?;
-                drop(kernel);
-                return self.map_uvm(serial, view, mapping);
-            }
-            if mapping.offset != 0 {
-                return Err(Errno::EINVAL);
-            }
-            let context = file.context.clone().ok_or(Errno::EINVAL)?;
-            let doorbell = context.doorbell.map(|gpu| Arc::clone(&kernel.gpus[gpu].host));
-            (file.node, context, doorbell)
-        };
-        let length = check(node, &context, &mapping)?;
+            let serial = kernel.file(fd)?.serial;
+            let view = kernel.uvm_mmap(fd, mapping)?;
+            drop(kernel);
+            return self.map_uvm(serial, view, mapping);
+        }
+        let (context, length, doorbell) = self.mappable(fd, &mapping)?;
         let mut mappings = self.mappings();
         let address =
             context.backing.map_for_client(mapping.address, context.offset, length, !context.read_only)?;
@@ -345,5 +430,37 @@ impl Mmio for Machine {
     fn read32(&self, page: u64, offset: u32) -> Result<u32, Errno> {
         let (_, memory) = self.doorbell_page(page, offset)?;
         memory.read_u32(offset.into()).map_err(|_| Errno::EFAULT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Arc<Machine> {
+        Machine::builder().gpu(Profile::ad102()).vram(1 << 30).build().expect("a machine")
+    }
+
+    #[test]
+    fn a_chosen_number_is_the_descriptor_until_its_last_duplicate_is_closed() {
+        let machine = machine();
+        machine.open_at(Node::Gpu(0), Fd(700)).expect("a free number");
+        assert_eq!(machine.open_at(Node::Ctl, Fd(700)), Err(Errno::EEXIST));
+        assert_eq!(machine.duplicate(Fd(700), Fd(701)), Ok(()));
+        assert_eq!(machine.duplicate(Fd(5), Fd(702)), Err(Errno::EBADF));
+        machine.close(Fd(700)).expect("open");
+        assert_eq!(machine.node(Fd(700)), None);
+        assert_eq!(machine.node(Fd(701)), Some(Node::Gpu(0)));
+        machine.close(Fd(701)).expect("open");
+        assert_eq!(machine.close(Fd(701)), Err(Errno::EBADF));
+    }
+
+    #[test]
+    fn nothing_is_attached_before_a_mapping_call() {
+        let machine = machine();
+        machine.open_at(Node::Gpu(0), Fd(9)).expect("a free number");
+        assert!(machine.attached(Fd(9)).expect("open").is_none());
+        let mapping = Mapping { address: None, length: PAGE, offset: 0 };
+        assert_eq!(machine.map_source(Fd(9), mapping).expect_err("nothing to map"), Errno::EINVAL);
     }
 }

@@ -18,7 +18,10 @@ pub use clock::now;
 pub use scheduler::Host;
 pub(crate) use scheduler::Slot;
 
-use crate::memory::{AddressSpace, Backing};
+use crate::{
+    fault::FaultReport,
+    memory::{AddressSpace, Backing},
+};
 
 /// Bytes into USERD of the put pointer, which the client writes (AmpereAControlGPFifo).
 pub const USERD_GP_PUT: u64 = 0x8c;
@@ -95,6 +98,9 @@ pub enum Event {
 
 /// Receives events, on the thread of the channel. It must not call the host back nor wait for one who does.
 pub type EventSink = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// Receives the report of every fault, on the thread of the channel. It must not call the host back.
+pub type FaultObserver = Box<dyn Fn(&FaultReport) + Send + Sync>;
 
 /// What a host has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

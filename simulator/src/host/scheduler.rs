@@ -14,7 +14,7 @@ use std::{
 use nv_abi::arch::Generation;
 
 use super::{
-    ChannelId, ChannelSpec, ChannelState, Counters, Event, EventSink, USERD_GP_PUT, clock,
+    ChannelId, ChannelSpec, ChannelState, Counters, Event, EventSink, FaultObserver, USERD_GP_PUT, clock,
     pushbuffer::{Pushbuffer, Step},
 };
 use crate::{
@@ -220,6 +220,9 @@ impl Slot {
             fault,
             location,
         };
+        if let Some(observer) = &*lock(&host.observer) {
+            observer(&report);
+        }
         {
             let mut reports = lock(&host.reports);
             if reports.len() == REPORTS {
@@ -259,6 +262,7 @@ struct Shared {
     channels: Mutex<BTreeMap<ChannelId, Entry>>,
     reports: Mutex<Vec<FaultReport>>,
     sink: Mutex<Option<EventSink>>,
+    observer: Mutex<Option<FaultObserver>>,
     enabled_groups: Mutex<Vec<u32>>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
@@ -350,6 +354,7 @@ impl Host {
                 channels: Mutex::default(),
                 reports: Mutex::default(),
                 sink: Mutex::default(),
+                observer: Mutex::default(),
                 enabled_groups: Mutex::default(),
                 counters: Arc::default(),
                 closing: AtomicBool::new(false),
@@ -364,6 +369,11 @@ impl Host {
     /// Who is told of interrupts and faults from now on.
     pub fn set_event_sink(&self, sink: EventSink) {
         *lock(&self.shared.sink) = Some(sink);
+    }
+
+    /// Who is told of every fault as it happens, from now on.
+    pub fn set_fault_observer(&self, observer: FaultObserver) {
+        *lock(&self.shared.observer) = Some(observer);
     }
 
     /// Adds a channel. It works as soon as its group is enabled.

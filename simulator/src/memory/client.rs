@@ -1,6 +1,11 @@
 //! Memory objects in the client's address space.
 
-use std::{num::NonZeroUsize, ptr::NonNull};
+use std::{
+    fs::File,
+    num::NonZeroUsize,
+    os::fd::{AsRawFd, OwnedFd},
+    ptr::NonNull,
+};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nv_abi::Errno;
@@ -34,6 +39,19 @@ impl Backing {
         let mapped = unsafe { mmap(address, length, protection, flags, file, offset) }
             .map_err(|errno| Errno(errno as i32))?;
         Ok(mapped.as_ptr() as u64)
+    }
+
+    /// A descriptor of the object's file for the client to map, which allows writing only if `writable`. Aliased client
+    /// memory has no file and is `EINVAL`.
+    pub(crate) fn client_file(&self, writable: bool) -> Result<OwnedFd, Errno> {
+        let file = self.fd().ok_or(Errno::EINVAL)?;
+        let failed = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
+        if writable {
+            return file.try_clone_to_owned().map_err(failed);
+        }
+        // Only a file that was opened anew has access of its own.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        File::open(path).map(OwnedFd::from).map_err(failed)
     }
 }
 

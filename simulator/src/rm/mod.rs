@@ -209,7 +209,10 @@ pub(crate) struct Kernel {
     /// UVM keeps a reference to the process's memory and wants MM_INITIALIZE first.
     pub(crate) uvm_needs_mm: bool,
     pub(crate) gpus: Vec<Gpu>,
-    pub(crate) files: BTreeMap<i32, File>,
+    /// Open files by serial.
+    pub(crate) files: BTreeMap<u64, File>,
+    /// Descriptors: the serial of the file that each number stands for. Several numbers may share a file.
+    descriptors: BTreeMap<i32, u64>,
     pub(crate) events: Arc<Events>,
     /// Who the clients are.
     user: Privilege,
@@ -249,6 +252,7 @@ impl Kernel {
             uvm_needs_mm,
             gpus,
             files: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
             clients: BTreeMap::new(),
             unsupported: BTreeMap::new(),
             cpu_mappings: BTreeMap::new(),
@@ -260,11 +264,21 @@ impl Kernel {
     }
 
     pub(crate) fn open(&mut self, node: Node) -> Result<Fd, Errno> {
+        // As the host does, the lowest number that is free.
+        let free = |fd: &i32| !self.descriptors.contains_key(fd);
+        let fd = Fd((Self::FIRST_FD..).find(free).ok_or(Errno::EMFILE)?);
+        self.open_at(node, fd)?;
+        Ok(fd)
+    }
+
+    /// Opens a node under a number that the caller chose; `EEXIST` if it is in use.
+    pub(crate) fn open_at(&mut self, node: Node, fd: Fd) -> Result<(), Errno> {
+        if self.descriptors.contains_key(&fd.0) {
+            return Err(Errno::EEXIST);
+        }
         if let Node::Gpu(minor) = node {
             self.gpus.get_mut(minor as usize).ok_or(Errno::ENOENT)?.open += 1;
         }
-        // As the host does, the lowest number that is free.
-        let number = (Self::FIRST_FD..).find(|fd| !self.files.contains_key(fd)).ok_or(Errno::EMFILE)?;
         self.serial += 1;
         let file = File {
             node,
@@ -275,12 +289,28 @@ impl Kernel {
             exported: None,
             uvm: uvm::File::Fresh,
         };
-        self.files.insert(number, file);
-        Ok(Fd(number))
+        self.files.insert(self.serial, file);
+        self.descriptors.insert(fd.0, self.serial);
+        Ok(())
     }
 
+    /// Makes `to` another number of the file that `fd` stands for; `EEXIST` if it is in use.
+    pub(crate) fn duplicate(&mut self, fd: Fd, to: Fd) -> Result<(), Errno> {
+        let serial = *self.descriptors.get(&fd.0).ok_or(Errno::EBADF)?;
+        if self.descriptors.contains_key(&to.0) {
+            return Err(Errno::EEXIST);
+        }
+        self.descriptors.insert(to.0, serial);
+        Ok(())
+    }
+
+    /// Gives a number back; the last one of a file closes it.
     pub(crate) fn close(&mut self, fd: Fd) -> Result<(), Errno> {
-        let file = self.files.remove(&fd.0).ok_or(Errno::EBADF)?;
+        let serial = self.descriptors.remove(&fd.0).ok_or(Errno::EBADF)?;
+        if self.descriptors.values().any(|other| *other == serial) {
+            return Ok(());
+        }
+        let file = self.files.remove(&serial).ok_or(Errno::EBADF)?;
         self.events.close(file.serial);
         match file.node {
             Node::Ctl => {
@@ -307,11 +337,11 @@ impl Kernel {
     }
 
     pub(crate) fn file(&self, fd: Fd) -> Result<&File, Errno> {
-        self.files.get(&fd.0).ok_or(Errno::EBADF)
+        self.descriptors.get(&fd.0).and_then(|serial| self.files.get(serial)).ok_or(Errno::EBADF)
     }
 
     pub(crate) fn file_mut(&mut self, fd: Fd) -> Result<&mut File, Errno> {
-        self.files.get_mut(&fd.0).ok_or(Errno::EBADF)
+        self.descriptors.get(&fd.0).and_then(|serial| self.files.get_mut(serial)).ok_or(Errno::EBADF)
     }
 
     /// A client that the descriptor may use. `unknown` is the status for a handle that is no client. Handles are bound
