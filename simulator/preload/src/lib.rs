@@ -1,7 +1,33 @@
-//! The library that will give an unmodified process a simulated GPU, by `LD_PRELOAD`.
+//! The library that gives an unmodified process a simulated GPU, by `LD_PRELOAD`.
 //!
-//! It interposes nothing yet: loading it changes nothing in a process. What stands here is its one entry point, by
-//! which a launcher can tell that the library it found is of its own version.
+//! It stands between a program and libc: calls that name NVIDIA's device nodes, or descriptors of them, go to a
+//! [`nv_simulator::machine::Machine`] inside the process; all others pass on untouched. The machine is made when the
+//! first node is opened, so that a process which opens none (a compiler that a program starts, say) carries nothing
+//! but a few comparisons. Every process has a machine of its own.
+//!
+//! - `options`: what is simulated, from environment variables that `mockgpu run` sets;
+//! - `path` and `text`: which paths are nodes, generated files or hidden;
+//! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
+//! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
+//! - `exports`: the interposed functions themselves.
+//!
+//! A descriptor of a node is really an eventfd, until RM_MAP_MEMORY attaches memory to it: then the memory's own file
+//! takes the number over (`dup2`). A client's `mmap` maps the right pages in this way even where it reaches libc past
+//! this library, as Python's `ctypes` does.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod client;
+mod descriptor;
+#[cfg(not(test))]
+mod exports;
+#[cfg(not(test))]
+mod next;
+mod options;
+mod path;
+#[cfg(not(test))]
+mod process;
+mod report;
+mod text;
 
 use std::ffi::c_char;
 

@@ -1,0 +1,115 @@
+//! What is simulated, from environment variables.
+
+use std::sync::OnceLock;
+
+use nv_abi::Branch;
+use nv_simulator::profile::Profile;
+
+/// Which kind of GPU: `ad102`, `ga102` or `h200`.
+pub(crate) const GPU: &str = "MOCKGPU_GPU";
+/// How many of them, 1 to 32.
+pub(crate) const GPUS: &str = "MOCKGPU_GPUS";
+/// The kernel module's version, such as 580.159.04.
+pub(crate) const DRIVER: &str = "MOCKGPU_DRIVER";
+/// Video memory of each GPU in bytes, or with a suffix K, M or G (powers of 1024).
+pub(crate) const VRAM: &str = "MOCKGPU_VRAM";
+/// A file that reports are appended to.
+pub(crate) const REPORT: &str = "MOCKGPU_REPORT";
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) profile: Profile,
+    pub(crate) gpus: usize,
+    pub(crate) driver: String,
+    pub(crate) vram: Option<u64>,
+}
+
+/// A variable that says nothing that can be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}={value}: {problem}")]
+pub(crate) struct OptionError {
+    variable: &'static str,
+    value: String,
+    problem: &'static str,
+}
+
+fn size(text: &str) -> Option<u64> {
+    let shift = match text.as_bytes().last()?.to_ascii_uppercase() {
+        b'K' => 10,
+        b'M' => 20,
+        b'G' => 30,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
+}
+
+impl Options {
+    /// Reads the variables through `get`. Those that are not set take their defaults: one AD102, driver 580.159.04.
+    fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, OptionError> {
+        let error = |variable, value: &str, problem| OptionError { variable, value: value.to_owned(), problem };
+        let profile = match get(GPU).as_deref() {
+            None | Some("ad102") => Profile::ad102(),
+            Some("ga102") => Profile::ga102(),
+            Some("h200") => Profile::h200(),
+            Some(other) => return Err(error(GPU, other, "not one of ad102, ga102, h200")),
+        };
+        let gpus = match get(GPUS) {
+            None => 1,
+            Some(text) => match text.parse() {
+                Ok(count @ 1..=32) => count,
+                _ => return Err(error(GPUS, &text, "not a number from 1 to 32")),
+            },
+        };
+        let driver = get(DRIVER).unwrap_or_else(|| "580.159.04".to_owned());
+        if Branch::from_version(&driver).is_none() {
+            return Err(error(DRIVER, &driver, "not the version of a driver from 535 on"));
+        }
+        let vram = match get(VRAM) {
+            None => None,
+            Some(text) => Some(size(&text).ok_or_else(|| error(VRAM, &text, "not a number of bytes"))?),
+        };
+        Ok(Self { profile, gpus, driver, vram })
+    }
+
+    /// This process's options, read once.
+    pub(crate) fn get() -> Result<&'static Self, &'static OptionError> {
+        static OPTIONS: OnceLock<Result<Options, OptionError>> = OnceLock::new();
+        OPTIONS.get_or_init(|| Self::read(|name| std::env::var(name).ok())).as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Options, OptionError> {
+        Options::read(|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned()))
+    }
+
+    #[test]
+    fn without_variables_there_is_one_gpu() {
+        let options = read(&[]).expect("defaults");
+        assert_eq!((options.gpus, options.vram, options.profile.chip), (1, None, "AD102"));
+    }
+
+    #[test]
+    fn variables_are_taken_as_they_say() {
+        let options =
+            read(&[(GPU, "h200"), (GPUS, "6"), (DRIVER, "610.10"), (VRAM, "512M")]).expect("all are sound");
+        assert_eq!((options.gpus, options.vram), (6, Some(512 << 20)));
+        assert_eq!((options.profile.chip, options.driver.as_str()), ("GH100", "610.10"));
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_its_variable() {
+        for (variable, value) in
+            [(GPU, "gtx"), (GPUS, "0"), (GPUS, "many"), (DRIVER, "470.1"), (VRAM, "0"), (VRAM, "99999999999G")]
+        {
+            let error = read(&[(variable, value)]).expect_err(value);
+            assert!(error.to_string().starts_with(&format!("{variable}={value}: ")), "{error}");
+        }
+    }
+}
