@@ -8,6 +8,8 @@ mod doctor;
 mod dump;
 mod launch;
 mod paint;
+mod report;
+mod run;
 mod simulated;
 mod tour;
 
@@ -35,6 +37,14 @@ enum Command {
     Dump(dump::Dump),
     /// Say what this machine has, and what follows.
     Doctor,
+    /// Run a program that does not know of the simulator on simulated GPUs.
+    ///
+    /// The exit code is the program's. Where that is 0 although a GPU faulted, or lacked something that was asked for,
+    /// it is 3.
+    Run(run::Run),
+    /// What `run` starts: not for people.
+    #[command(hide = true)]
+    Become(run::Become),
 }
 
 /// Writes to standard output. A reader that went away, as `head` does, is no error.
@@ -44,17 +54,22 @@ fn print(text: &str) {
 
 fn main() -> ExitCode {
     let paint = Paint::of_stdout();
-    let result: Result<(), Box<dyn std::error::Error>> = match Arguments::parse().command {
-        None => tour::run(paint).map_err(Into::into),
-        Some(Command::Launch(launch)) => launch::run(&launch, paint).map_err(Into::into),
-        Some(Command::Dump(dump)) => dump::run(&dump, paint).map(|text| print(&text)).map_err(Into::into),
+    let done = |()| ExitCode::SUCCESS;
+    let result: Result<ExitCode, Box<dyn std::error::Error>> = match Arguments::parse().command {
+        None => tour::run(paint).map(done).map_err(Into::into),
+        Some(Command::Launch(launch)) => launch::run(&launch, paint).map(done).map_err(Into::into),
+        Some(Command::Dump(dump)) => {
+            dump::run(&dump, paint).map(|text| print(&text)).map(done).map_err(Into::into)
+        }
         Some(Command::Doctor) => {
             print(&doctor::report(&doctor::Machine::look()));
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
+        Some(Command::Run(options)) => run::run(&options).map_err(Into::into),
+        Some(Command::Become(options)) => run::become_program(&options).map_err(Into::into),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("mockgpu: {error}");
             ExitCode::FAILURE

@@ -19,7 +19,8 @@ pub(crate) fn read(address: u64, to: &mut [u8]) -> Result<(), Errno> {
     let local = vector(to.as_mut_ptr() as u64, to.len());
     let remote = vector(address, to.len());
     // SAFETY: `local` is exactly `to`, which is borrowed mutably; the kernel checks `remote`.
-    let done = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
+    let done =
+        unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
     outcome(done, to.len())
 }
 

@@ -49,7 +49,8 @@ fn size(text: &str) -> Option<u64> {
 impl Options {
     /// Reads the variables through `get`. Those that are not set take their defaults: one AD102, driver 580.159.04.
     fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, OptionError> {
-        let error = |variable, value: &str, problem| OptionError { variable, value: value.to_owned(), problem };
+        let error =
+            |variable, value: &str, problem| OptionError { variable, value: value.to_owned(), problem };
         let profile = match get(GPU).as_deref() {
             None | Some("ad102") => Profile::ad102(),
             Some("ga102") => Profile::ga102(),
@@ -105,9 +106,14 @@ mod tests {
 
     #[test]
     fn a_bad_value_is_named_with_its_variable() {
-        for (variable, value) in
-            [(GPU, "gtx"), (GPUS, "0"), (GPUS, "many"), (DRIVER, "470.1"), (VRAM, "0"), (VRAM, "99999999999G")]
-        {
+        for (variable, value) in [
+            (GPU, "gtx"),
+            (GPUS, "0"),
+            (GPUS, "many"),
+            (DRIVER, "470.1"),
+            (VRAM, "0"),
+            (VRAM, "99999999999G"),
+        ] {
             let error = read(&[(variable, value)]).expect_err(value);
             assert!(error.to_string().starts_with(&format!("{variable}={value}: ")), "{error}");
         }

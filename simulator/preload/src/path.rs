@@ -119,9 +119,7 @@ pub(crate) fn look(path: &str, options: &Options) -> Option<Known> {
             None => return None,
         },
         ["proc", "devices"] => Known::Text(Text::Devices),
-        ["proc", "driver", "nvidia"] => {
-            directory([("version", File), ("params", File), ("gpus", Directory)])
-        }
+        ["proc", "driver", "nvidia"] => directory([("version", File), ("params", File), ("gpus", Directory)]),
         ["proc", "driver", "nvidia", "version"] => Known::Text(Text::Version),
         ["proc", "driver", "nvidia", "params"] => Known::Text(Text::Parameters),
         ["proc", "driver", "nvidia", "gpus"] => Known::Directory(gpu_directories(options)),
@@ -188,9 +186,13 @@ mod tests {
     #[test]
     fn nodes_of_a_real_card_are_hidden() {
         let options = two();
-        for path in
-            ["/dev/nvidia2", "/dev/nvidia01", "/dev/nvidia-modeset", "/dev/nvidia-caps/nvidia-cap1", "/dev/char/195:7"]
-        {
+        for path in [
+            "/dev/nvidia2",
+            "/dev/nvidia01",
+            "/dev/nvidia-modeset",
+            "/dev/nvidia-caps/nvidia-cap1",
+            "/dev/char/195:7",
+        ] {
             assert_eq!(look(path, &options), Some(Known::Absent), "{path}");
         }
         assert!(hides("/dev/", "nvidia7") && !hides("/dev", "null") && !hides("/tmp", "nvidia7"));
@@ -199,7 +201,9 @@ mod tests {
     #[test]
     fn other_paths_are_nobodys_business() {
         let options = two();
-        for path in ["/dev/null", "/usr/lib/libnvidia.so", "dev/nvidia0", "/proc/self/maps", "/dev/char/1:3", ""] {
+        for path in
+            ["/dev/null", "/usr/lib/libnvidia.so", "dev/nvidia0", "/proc/self/maps", "/dev/char/1:3", ""]
+        {
             assert_eq!(look(path, &options), None, "{path}");
         }
         assert!(!is_candidate(b"/usr/lib/libc.so.6"));

@@ -33,8 +33,7 @@ pub(crate) struct Shared {
     pub(crate) listings: BTreeMap<usize, Listing>,
 }
 
-static SHARED: Mutex<Shared> =
-    Mutex::new(Shared { machine: None, listings: BTreeMap::new() });
+static SHARED: Mutex<Shared> = Mutex::new(Shared { machine: None, listings: BTreeMap::new() });
 /// The process that made the machine. A child between `vfork` and `exec` runs in the same memory and has another id.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 /// The last lines of the report are written.
@@ -52,7 +51,9 @@ pub(crate) fn shared() -> MutexGuard<'static, Shared> {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(|| {
         // SAFETY: the handlers are functions of this library, which stays loaded.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
+        unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child))
+        };
     });
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -155,7 +156,8 @@ pub(crate) fn finish() {
     for unsupported in machine.unsupported() {
         report::write(Line::Unsupported, &format!("{} {}", unsupported.count, unsupported.what));
     }
-    let total = |get: fn(&nv_simulator::host::Counters) -> u64| machine.statistics().iter().map(get).sum::<u64>();
+    let total =
+        |get: fn(&nv_simulator::host::Counters) -> u64| machine.statistics().iter().map(get).sum::<u64>();
     let text = format!(
         "gpus={} kernels={} instructions={} lane_instructions={} bytes_copied={} methods={}",
         machine.gpu_count(),

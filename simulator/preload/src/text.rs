@@ -48,15 +48,8 @@ const PARAMETERS: &[(&str, u32)] = &[
 
 impl Text {
     /// Attributes of a PCI device that are generated.
-    pub(crate) const PCI: &[&str] = &[
-        "class",
-        "vendor",
-        "device",
-        "subsystem_vendor",
-        "subsystem_device",
-        "revision",
-        "numa_node",
-    ];
+    pub(crate) const PCI: &[&str] =
+        &["class", "vendor", "device", "subsystem_vendor", "subsystem_device", "revision", "numa_node"];
 
     /// What the file holds.
     pub(crate) fn content(self, options: &Options) -> String {
@@ -77,7 +70,7 @@ impl Text {
             ),
             Self::Devices => {
                 devices(&std::fs::read_to_string(format!("{REAL_ROOT}/proc/devices")).unwrap_or_default())
-            },
+            }
             Self::InitState => "live\n".to_owned(),
             Self::ModuleVersion => format!("{}\n", options.driver),
             Self::Pci { attribute, .. } => {
@@ -124,7 +117,9 @@ mod tests {
         let options = Options { profile: Profile::h200(), gpus: 1, driver: "570.1".to_owned(), vram: None };
         assert!(Text::Version.content(&options).contains("x86_64  570.1  Release"));
         assert_eq!(Text::Pci { gpu: 0, attribute: 2 }.content(&options), "0x2335\n");
-        assert!(Text::Parameters.content(&options).starts_with("ResmanDebugLevel: 4294967295\nRmLogonRC: 1\n"));
+        assert!(
+            Text::Parameters.content(&options).starts_with("ResmanDebugLevel: 4294967295\nRmLogonRC: 1\n")
+        );
     }
 
     #[test]

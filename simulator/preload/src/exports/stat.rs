@@ -299,7 +299,12 @@ access! {
 /// # Safety
 /// As for the function of libc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn faccessat(directory: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int {
+pub unsafe extern "C" fn faccessat(
+    directory: c_int,
+    path: *const c_char,
+    mode: c_int,
+    flags: c_int,
+) -> c_int {
     // SAFETY: the signature is that of the function of this name.
     static NEXT: Next<unsafe extern "C" fn(c_int, *const c_char, c_int, c_int) -> c_int> =
         unsafe { Next::new(c"faccessat") };
@@ -313,4 +318,3 @@ pub unsafe extern "C" fn faccessat(directory: c_int, path: *const c_char, mode: 
         None => fail(Errno::ENOSYS),
     }
 }
-
