@@ -15,7 +15,7 @@ use nv_abi::{
     ioctl::{NV_ESC_IOCTL_XFER_CMD, NV_ESC_RM_MAP_MEMORY, nr, size},
     rm::{Status, nv_ioctl_nvos33_parameters_with_fd as MapMemory, nv_ioctl_xfer_t as Transfer},
 };
-use nv_simulator::machine::{Machine, MapSource};
+use nv_simulator::machine::{Machine, Managed, MapSource};
 
 use crate::{
     client,
@@ -26,14 +26,16 @@ use crate::{
 };
 
 /// What the interposed functions share.
-#[derive(Default)]
 pub(crate) struct Shared {
     machine: Option<Arc<Machine>>,
     /// Directories that are shown with changes, by the address of their stream.
     pub(crate) listings: BTreeMap<usize, Listing>,
+    /// Mappings of managed memory by address: bytes, and whose they are.
+    pub(crate) managed: BTreeMap<u64, (u64, Managed)>,
 }
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared { machine: None, listings: BTreeMap::new() });
+static SHARED: Mutex<Shared> =
+    Mutex::new(Shared { machine: None, listings: BTreeMap::new(), managed: BTreeMap::new() });
 /// The process that made the machine. A child between `vfork` and `exec` runs in the same memory and has another id.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 /// The last lines of the report are written.
@@ -233,8 +235,17 @@ pub(crate) fn node(fd: RawFd) -> Option<Node> {
 }
 
 /// Checks an `mmap` and gives the file to map.
-pub(crate) fn map_source(fd: RawFd, length: u64, offset: u64) -> Result<MapSource, Errno> {
-    guarded(|| machine()?.map_source(Fd(fd), Mapping { address: None, length, offset }))
+pub(crate) fn map_source(fd: RawFd, mapping: Mapping) -> Result<MapSource, Errno> {
+    guarded(|| machine()?.map_source(Fd(fd), mapping))
+}
+
+/// A mapping of managed memory is gone, or was not made.
+pub(crate) fn unmapped(managed: Managed, address: u64, length: u64) {
+    // Only a bug of the simulator fails here, and it is in the report then.
+    let _ = guarded(|| {
+        machine()?.unmapped(managed, address, length);
+        Ok(())
+    });
 }
 
 /// An ioctl on a simulated node.

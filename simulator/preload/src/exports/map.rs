@@ -6,15 +6,16 @@
 use std::{
     ffi::{c_int, c_void},
     os::fd::AsRawFd,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use libc::{off_t, size_t};
-use nv_abi::Errno;
+use nv_abi::{Errno, Mapping};
 
 use super::fail;
 use crate::{
     next::Next,
-    process::{map_source, owns},
+    process::{map_source, owns, shared, unmapped},
 };
 
 type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -46,16 +47,54 @@ macro_rules! map {
                 // SAFETY: the caller's arguments, passed on.
                 return unsafe { next(address, length, protection, flags, fd, offset) };
             }
-            match map_source(fd, length as u64, offset as u64) {
-                Ok(source) => {
-                    let offset = source.offset as off_t;
-                    // SAFETY: as the caller asked, of the file that stands for the descriptor.
-                    unsafe { next(address, length, protection, flags, source.file.as_raw_fd(), offset) }
+            // Where the mapping is to be exactly; elsewhere the address is only a hint.
+            let fixed =
+                (flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0).then_some(address as u64);
+            let mapping = Mapping { address: fixed, length: length as u64, offset: offset as u64 };
+            let source = match map_source(fd, mapping) {
+                Ok(source) => source,
+                Err(errno) => return failed(errno),
+            };
+            let at = source.offset as off_t;
+            // SAFETY: as the caller asked, of the file that stands for the descriptor.
+            let mapped = unsafe { next(address, length, protection, flags, source.file.as_raw_fd(), at) };
+            if let Some(managed) = source.managed {
+                if mapped == libc::MAP_FAILED {
+                    unmapped(managed, mapping.offset, mapping.length);
+                } else {
+                    shared().managed.insert(mapped as u64, (mapping.length, managed));
+                    MANAGED.fetch_add(1, Ordering::Release);
                 }
-                Err(errno) => failed(errno),
             }
+            mapped
         }
     };
+}
+
+/// Mappings of managed memory: while there are none, unmapping costs one load more.
+static MANAGED: AtomicUsize = AtomicUsize::new(0);
+
+/// See munmap(2). Managed memory ends with its mapping, where this call reaches the library.
+///
+/// # Safety
+/// As for the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+    // SAFETY: the signature is that of the function of this name.
+    static NEXT: Next<unsafe extern "C" fn(*mut c_void, size_t) -> c_int> = unsafe { Next::new(c"munmap") };
+    let Some(next) = NEXT.get() else { return fail(Errno::ENOSYS) };
+    // SAFETY: the caller's arguments, passed on.
+    let result = unsafe { next(address, length) };
+    if result == 0 && MANAGED.load(Ordering::Acquire) != 0 {
+        let start = address as u64;
+        let known = shared().managed.get(&start).copied().filter(|(bytes, _)| *bytes == length as u64);
+        if let Some((bytes, managed)) = known {
+            shared().managed.remove(&start);
+            MANAGED.fetch_sub(1, Ordering::Release);
+            unmapped(managed, start, bytes);
+        }
+    }
+    result
 }
 
 map!(mmap, c"mmap");
