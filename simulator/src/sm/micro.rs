@@ -15,7 +15,7 @@ impl RowIndex {
     /// Rows that take what is written to RZ.
     pub(crate) const SINK: Self = Self(Self::SPAN);
     /// Registers of the longest operand.
-    pub(super) const SPAN: u16 = 8;
+    pub(super) const SPAN: u16 = 16;
     /// Row of R0.
     pub(super) const REGISTERS: u16 = 2 * Self::SPAN;
     /// Uniform registers of a warp that have a row: UR0 to UR62.

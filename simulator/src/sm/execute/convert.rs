@@ -1,6 +1,6 @@
 //! Conversions.
 
-use sass::lane::convert::{self, FloatFormat};
+use sass::lane::convert::{self, FloatFormat, Fp8, Tf32Rounding};
 use sass::lane::half::{self, HalfFormat};
 use sass::lane::{IntegerType, Rounding, Sign, Width};
 
@@ -71,6 +71,18 @@ pub(in crate::sm) fn pack_code(format: HalfFormat, rounding: Rounding, relu: boo
     rounding | u64::from(format == HalfFormat::Bf16) << 2 | u64::from(relu) << 3
 }
 
+/// An 8-bit format and `.RELU` as a payload.
+pub(in crate::sm) fn fp8_code(format: Fp8, relu: bool) -> u64 {
+    u64::from(format == Fp8::E5M2) | u64::from(relu) << 1
+}
+
+/// The same, and how far to shift down the half that is read.
+#[inline(always)]
+fn fp8(payload: u64) -> (Fp8, bool, u32) {
+    let format = if payload & 1 != 0 { Fp8::E5M2 } else { Fp8::E4M3 };
+    (format, payload & 2 != 0, (payload >> 8 & 31) as u32)
+}
+
 /// The second source as a number of that format, marks applied.
 #[inline(always)]
 fn source(core: &Core<'_>, op: &Micro, format: FloatFormat, shift: u64) -> [u64; LANES] {
@@ -103,7 +115,10 @@ handlers! {
     F2i = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
-        let out = each(&v, mask, |v| convert::f2i(v, f.float, f.integer, f.rounding, f.flushes));
+        let nan_to_zero = op.extra & 0x80 != 0;
+        let out = each(&v, mask, |v| {
+            convert::f2i_nan(v, f.float, f.integer, f.rounding, f.flushes, nan_to_zero)
+        });
         core.put_sized(op.d, mask, &out, f.integer.width == Width::B64);
         Flow::Next
     };
@@ -141,5 +156,38 @@ handlers! {
         let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
         let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
         core.map2_slow(op, mask, |a, b| convert::f2fp_pack(a, b, format, rounding, relu))
+    };
+    /// F2FP.MERGE_C, into RZ.
+    F2fpMerge = |core, op, mask| {
+        let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
+        let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
+        core.map1_slow(op, mask, |b| convert::f2fp_merge(b, 0, format, rounding, relu))
+    };
+    /// F2FP to TF32.
+    F2fpTf32 = |core, op, mask| {
+        let rounding = match Rounding::from_code(op.payload as u32) {
+            Rounding::Zero => Tf32Rounding::Zero,
+            _ => Tf32Rounding::Nearest,
+        };
+        let relu = op.payload & 8 != 0;
+        core.map1(op, mask, |b| convert::f2fp_tf32(b, rounding, relu))
+    };
+    /// F2FP from FP32 to FP8.
+    F2fp8 = |core, op, mask| {
+        let (to, relu, shift) = fp8(op.payload);
+        core.map3_slow(op, mask, |a, b, c| convert::f2fp_pack_fp8(a, b, c >> shift, to, relu))
+    };
+    /// F2FP from FP16 to FP8.
+    F2fp8FromHalf = |core, op, mask| {
+        let (to, relu, shift) = fp8(op.payload);
+        core.map3_slow(op, mask, |_, b, c| convert::f2fp_pack_fp8_from_f16(b, c >> shift, to, relu))
+    };
+    /// F2FP from FP8 to FP16.
+    F2fpUnpack = |core, op, mask| {
+        let (from, relu, shift) = fp8(op.payload);
+        core.map1_slow(op, mask, |b| {
+            let pair = convert::f2fp_unpack_fp8(b, from, shift == 16);
+            if relu { convert::relu_pair(pair) } else { pair }
+        })
     };
 }

@@ -5,6 +5,7 @@
 //! test compares the two.
 
 use sass::lane::float::{self, NAN};
+use sass::lane::half::HalfFormat;
 use sass::lane::mufu::{self, Function};
 use sass::lane::{Boolean, FloatCompare, FloatMode, Rounding, Subnormals};
 
@@ -243,5 +244,12 @@ handlers! {
         let (keep, flip) = marks(op.extra.into(), 1);
         let function = Function::from_code(op.payload as u32).unwrap_or(Function::Rcp);
         core.map1_slow(op, mask, |v| mufu::mufu(function, (v & keep) ^ flip))
+    };
+    /// MUFU of a half.
+    MufuHalf = |core, op, mask| {
+        let function = Function::from_code(op.payload as u32 & 0xff).unwrap_or(Function::Rcp);
+        let format = if op.payload >> 8 & 3 == 2 { HalfFormat::Bf16 } else { HalfFormat::F16 };
+        let shift = (op.payload >> 16 & 31) as u32;
+        core.map1_slow(op, mask, |v| mufu::mufu_half(function, (v >> shift) as u16, format))
     };
 }

@@ -3,7 +3,6 @@
 use sass::lane::half::{self, HalfFormat, HalfMode, Swizzle};
 use sass::lane::{Boolean, FloatCompare};
 
-use super::super::core::Core;
 use super::super::lanes::{LANES, bit};
 use super::super::micro::{Flow, Micro};
 use super::handlers;
@@ -45,13 +44,9 @@ fn halves(op: &Micro, slot: u32, v: u32) -> (u16, u16) {
 }
 
 #[inline(always)]
-fn comparison(core: &Core<'_>, op: &Micro, i: usize, with: u32) -> (bool, bool) {
-    let mode = mode(op);
-    let compare = FloatCompare::from_code((op.payload >> COMPARE) as u32);
+fn compare_and_boolean(op: &Micro) -> (FloatCompare, Boolean) {
     let boolean = [Boolean::And, Boolean::Or, Boolean::Xor, Boolean::Xor][usize::from(op.extra & 3)];
-    let (a, b) = (halves(op, 0, core.row(op.a)[i]), halves(op, 1, core.row(op.b)[i]));
-    let one = |a, b| boolean.apply(half::compare(a, b, compare, mode), bit(with, i));
-    (one(a.0, b.0), one(a.1, b.1))
+    (FloatCompare::from_code((op.payload >> COMPARE) as u32), boolean)
 }
 
 handlers! {
@@ -75,14 +70,28 @@ handlers! {
             half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
         })
     };
+    /// HMNMX2.
+    Hmnmx2 = |core, op, mask| {
+        let nan = op.extra & 1 != 0;
+        let minimum = core.predicate(op.from[0]);
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let (a, b) = (halves(op, 0, a[i]), halves(op, 1, b[i]));
+            out[i] = half::hmnmx2(a, b, bit(minimum, i), nan, mode(op));
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
     /// HSET2.
     Hset2<const FLOAT: bool> = |core, op, mask| {
         let with = core.predicate(op.from[0]);
+        let (compare, boolean) = compare_and_boolean(op);
+        let (a, b) = (core.row(op.a), core.row(op.b));
         let mut out = [0; LANES];
         for i in 0..LANES {
-            let (low, high) = comparison(core, op, i, with);
-            let set = |truth| half::hset(truth, FLOAT, mode(op).format);
-            out[i] = half::pack(set(low), set(high));
+            let (a, b) = (halves(op, 0, a[i]), halves(op, 1, b[i]));
+            out[i] = half::hset2(a, b, compare, mode(op), FLOAT, boolean, bit(with, i));
         }
         core.put(op.d, mask, &out);
         Flow::Next
@@ -90,14 +99,18 @@ handlers! {
     /// HSETP2.
     Hsetp2 = |core, op, mask| {
         let with = core.predicate(op.from[0]);
-        let (mut low, mut high) = (0, 0);
+        let (compare, boolean) = compare_and_boolean(op);
+        let both = op.extra & 4 != 0;
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let (mut first, mut second) = (0, 0);
         for i in 0..LANES {
-            let truth = comparison(core, op, i, with);
-            low |= u32::from(truth.0) << i;
-            high |= u32::from(truth.1) << i;
+            let (a, b) = (halves(op, 0, a[i]), halves(op, 1, b[i]));
+            let truth = half::hsetp2(a, b, compare, mode(op), both, boolean, bit(with, i));
+            first |= u32::from(truth.0) << i;
+            second |= u32::from(truth.1) << i;
         }
-        core.put_predicate(op.to[0], mask, low);
-        core.put_predicate(op.to[1], mask, high);
+        core.put_predicate(op.to[0], mask, first);
+        core.put_predicate(op.to[1], mask, second);
         Flow::Next
     };
 }

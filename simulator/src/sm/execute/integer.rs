@@ -1,7 +1,7 @@
 //! Integer arithmetic, logic and shifts.
 
 use sass::lane::integer::{self, Direction, PermuteMode, ShiftKind};
-use sass::lane::{IntegerCompare, Sign};
+use sass::lane::{IntegerCompare, IntegerType, Sign, Width};
 
 use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit, signs};
@@ -366,5 +366,39 @@ handlers! {
     Idp4 = |core, op, mask| {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
         core.map3(op, mask, |a, b, c| integer::idp_4a(a, b, c, sign_a, sign_b))
+    };
+    /// IDP.2A.
+    Idp2<const HIGH: bool> = |core, op, mask| {
+        let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
+        core.map3(op, mask, |a, b, c| integer::idp_2a(a, b, c, HIGH, sign_a, sign_b))
+    };
+    /// VIADDMNMX.
+    Viaddmnmx = |core, op, mask| {
+        let (sign, negate) = (sign(flag(op, 0)), flag(op, 1));
+        let minimum = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let b = if negate { b[i].wrapping_neg() } else { b[i] };
+            out[i] = integer::viaddmnmx(a[i], b, c[i], bit(minimum, i), sign, false);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// VABSDIFF.
+    Vabsdiff = |core, op, mask| {
+        let sign = sign(flag(op, 0));
+        core.map3(op, mask, |a, b, c| integer::vabsdiff(a, b, c, sign))
+    };
+    /// VABSDIFF4.
+    Vabsdiff4 = |core, op, mask| {
+        let (sign, accumulate) = (sign(flag(op, 0)), flag(op, 1));
+        core.map3(op, mask, |a, b, c| integer::vabsdiff4(a, b, c, sign, accumulate))
+    };
+    /// I2I.SAT.
+    I2i = |core, op, mask| {
+        let width = if op.payload == 8 { Width::B8 } else { Width::B16 };
+        let to = IntegerType { width, sign: sign(flag(op, 0)) };
+        core.map1(op, mask, |v| integer::i2i_sat(v, IntegerType::S32, to))
     };
 }

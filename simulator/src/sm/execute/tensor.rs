@@ -1,93 +1,203 @@
 //! Tensor cores and matrix moves.
 
-use sass::lane::mma::{self, Accumulator, Factor, Generation};
+use sass::lane::mma::{
+    self, Accumulator, BitOperation, Factor, FloatMatrix, Integer, IntegerMatrix, Numerics, Pair, Registers,
+    Sparsity,
+};
+use sass::lane::{Rounding, warp};
 
+use super::super::core::Core;
 use super::super::fault::FaultKind;
 use super::super::lanes::LANES;
-use super::super::micro::Flow;
+use super::super::micro::{Flow, Micro, RowIndex};
 use super::handlers;
 
-const FACTORS: [Factor; 3] = [Factor::F16, Factor::Bf16, Factor::Tf32];
+const FACTORS: [Factor; 5] = [Factor::F16, Factor::Bf16, Factor::Tf32, Factor::E4M3, Factor::E5M2];
+const INTEGERS: [Integer; 4] = [Integer::U8, Integer::S8, Integer::U4, Integer::S4];
 
-/// What an HMMA multiplies.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::sm) struct Shape {
-    pub factor: Factor,
-    pub accumulator: Accumulator,
-    /// Columns of A: 4, 8 or 16.
-    pub k: u8,
-    pub hopper: bool,
+/// Which floating-point tensor core runs an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sm) enum Unit {
+    /// HMMA of sm_80 to sm_89.
+    Ampere,
+    /// HMMA of sm_90.
+    Hopper,
+    /// QMMA of sm_89.
+    AdaQmma,
 }
 
-impl Shape {
-    /// Registers of B; A has twice as many.
-    pub fn registers(self) -> u16 {
-        u16::from(self.k) / if self.factor == Factor::Tf32 { 4 } else { 8 }
-    }
+const NUMERICS: [Numerics; 4] = [Numerics::AMPERE, Numerics::HOPPER, Numerics::ADA_QMMA, Numerics::ADA_QMMA];
 
-    /// Registers of C and D.
-    pub fn results(self) -> u16 {
-        if self.accumulator == Accumulator::F16 { 2 } else { 4 }
-    }
+/// Where payloads have the number of columns.
+const COLUMNS: u32 = 16;
 
-    /// As a payload.
-    pub fn code(self) -> u64 {
-        let factor = FACTORS.iter().position(|known| *known == self.factor).unwrap_or(0) as u64;
-        factor
-            | u64::from(self.accumulator == Accumulator::F16) << 2
-            | u64::from(self.hopper) << 3
-            | u64::from(self.k) << 8
-    }
+/// The metadata of `.SP` in a payload.
+pub(in crate::sm) fn sparsity_code(metadata: RowIndex, selector: u8) -> u64 {
+    u64::from(selector & 3) << 28 | u64::from(metadata.0) << 32
+}
 
-    fn of(code: u64) -> Self {
-        Self {
-            factor: FACTORS[(code & 3) as usize % FACTORS.len()],
-            accumulator: if code & 4 != 0 { Accumulator::F16 } else { Accumulator::F32 },
-            k: (code >> 8) as u8,
-            hopper: code & 8 != 0,
+/// The metadata register that lowering checked and put into a payload, and the selector.
+#[inline(always)]
+fn sparsity(core: &Core<'_>, op: &Micro) -> ([u32; LANES], usize) {
+    let metadata = *core.row(RowIndex((op.payload >> 32) as u16));
+    (metadata, (op.payload >> 28 & 3) as usize)
+}
+
+/// HMMA's and QMMA's form as a payload.
+pub(in crate::sm) fn float_code(form: FloatMatrix, unit: Unit) -> u64 {
+    let factor = |i: usize| FACTORS.iter().position(|known| *known == form.factors[i]).unwrap_or(0) as u64;
+    factor(0)
+        | factor(1) << 3
+        | u64::from(form.accumulator == Accumulator::F16) << 6
+        | u64::from(form.sparse) << 7
+        | (unit as u64) << 8
+        | (form.k as u64) << COLUMNS
+}
+
+fn float_form(code: u64) -> (FloatMatrix, Numerics) {
+    let factor = |shift: u32| FACTORS[(code >> shift & 7) as usize % FACTORS.len()];
+    let form = FloatMatrix {
+        factors: [factor(0), factor(3)],
+        accumulator: if code >> 6 & 1 != 0 { Accumulator::F16 } else { Accumulator::F32 },
+        k: (code >> COLUMNS & 0xfff) as usize,
+        sparse: code >> 7 & 1 != 0,
+    };
+    (form, NUMERICS[(code >> 8 & 3) as usize])
+}
+
+/// IMMA's form as a payload.
+pub(in crate::sm) fn integer_code(form: IntegerMatrix) -> u64 {
+    let factor = |i: usize| INTEGERS.iter().position(|known| *known == form.factors[i]).unwrap_or(0) as u64;
+    factor(0)
+        | factor(1) << 2
+        | u64::from(form.saturate) << 4
+        | u64::from(form.sparse) << 5
+        | u64::from(form.rows == 16) << 6
+        | (form.k as u64) << COLUMNS
+}
+
+fn integer_form(code: u64) -> IntegerMatrix {
+    IntegerMatrix {
+        rows: if code >> 6 & 1 != 0 { 16 } else { 8 },
+        k: (code >> COLUMNS & 0xfff) as usize,
+        factors: [INTEGERS[(code & 3) as usize], INTEGERS[(code >> 2 & 3) as usize]],
+        saturate: code >> 4 & 1 != 0,
+        sparse: code >> 5 & 1 != 0,
+    }
+}
+
+/// BMMA's form as a payload.
+pub(in crate::sm) fn bit_code(rows: usize, k: usize, operation: BitOperation) -> u64 {
+    u64::from(operation == BitOperation::Xor) | (rows as u64) << 8 | (k as u64) << COLUMNS
+}
+
+/// DMMA's form as a payload.
+pub(in crate::sm) fn double_code(rows: u8, k: u8, rounding: Rounding) -> u64 {
+    let rounding = Rounding::ALL.iter().position(|known| *known == rounding).unwrap_or(0) as u64;
+    rounding | u64::from(rows) << 8 | u64::from(k) << COLUMNS
+}
+
+/// The registers of a fragment.
+#[inline(always)]
+fn fragment<const N: usize>(core: &Core<'_>, first: RowIndex, count: usize) -> [[u32; LANES]; N] {
+    let mut registers = [[0; LANES]; N];
+    for (word, to) in registers.iter_mut().enumerate().take(count) {
+        *to = *core.row(first.plus(word as u16));
+    }
+    registers
+}
+
+/// The register pairs of a fragment.
+#[inline(always)]
+fn pairs<const N: usize>(core: &Core<'_>, first: RowIndex, count: usize) -> [Pair; N] {
+    let mut registers = [[0; LANES]; N];
+    for (pair, to) in registers.iter_mut().enumerate().take(count) {
+        *to = core.pair(first.plus(2 * pair as u16));
+    }
+    registers
+}
+
+/// Writes D; a form that there is not stops the kernel.
+#[inline(always)]
+fn put(core: &mut Core<'_>, op: &Micro, mask: u32, d: Option<[[u32; LANES]; 4]>, count: usize) -> Flow {
+    match d {
+        Some(d) => {
+            for (word, v) in d.iter().enumerate().take(count) {
+                core.put(op.d.plus(word as u16), mask, v);
+            }
+            Flow::Next
         }
+        None => core.fail(FaultKind::Unsupported("this shape of a matrix product".to_owned())),
     }
 }
+
+const NO_REGISTERS: Registers = Registers { a: 0, b: 0, c: 0 };
 
 handlers! {
-    /// HMMA.
-    Hmma = |core, op, mask| {
-        let shape = Shape::of(op.payload);
-        let (registers, results) = (usize::from(shape.registers()), usize::from(shape.results()));
-        let (mut a, mut b, mut c) = ([[0; LANES]; 4], [[0; LANES]; 2], [[0; LANES]; 4]);
-        for (word, to) in a.iter_mut().enumerate().take(2 * registers) {
-            *to = *core.row(op.a.plus(word as u16));
-        }
-        for (word, to) in b.iter_mut().enumerate().take(registers) {
-            *to = *core.row(op.b.plus(word as u16));
-        }
-        for (word, to) in c.iter_mut().enumerate().take(results) {
-            *to = *core.row(op.c.plus(word as u16));
-        }
-        let generation = if shape.hopper { Generation::HOPPER } else { Generation::AMPERE };
-        let (a, b, c) = (&a[..2 * registers], &b[..registers], &c[..results]);
-        match mma::hmma(shape.factor, shape.accumulator, shape.k.into(), generation, a, b, c) {
+    /// HMMA and QMMA.
+    FloatMma = |core, op, mask| {
+        let (form, numerics) = float_form(op.payload);
+        let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+        let a: [_; 4] = fragment(core, op.a, na);
+        let b: [_; 4] = fragment(core, op.b, nb);
+        let c: [_; 4] = fragment(core, op.c, nc);
+        let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
+        let d = if form.sparse {
+            let (metadata, selector) = sparsity(core, op);
+            mma::float_mma(form, numerics, a, b, c, Some(Sparsity { metadata: &metadata, selector }))
+        } else {
+            mma::float_mma(form, numerics, a, b, c, None)
+        };
+        put(core, op, mask, d, nc)
+    };
+    /// IMMA.
+    Imma = |core, op, mask| {
+        let form = integer_form(op.payload);
+        let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+        let a: [_; 4] = fragment(core, op.a, na);
+        let b: [_; 4] = fragment(core, op.b, nb);
+        let c: [_; 4] = fragment(core, op.c, nc);
+        let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
+        let d = if form.sparse {
+            let (metadata, selector) = sparsity(core, op);
+            mma::imma(form, a, b, c, Some(Sparsity { metadata: &metadata, selector }))
+        } else {
+            mma::imma(form, a, b, c, None)
+        };
+        put(core, op, mask, d, nc)
+    };
+    /// BMMA.
+    Bmma = |core, op, mask| {
+        let (rows, k) = ((op.payload >> 8 & 0xff) as usize, (op.payload >> COLUMNS & 0xfff) as usize);
+        let operation = if op.payload & 1 != 0 { BitOperation::Xor } else { BitOperation::And };
+        let (na, nb, nc) = (k / 128 * rows / 8, k / 128, rows / 4);
+        let a: [_; 4] = fragment(core, op.a, na);
+        let b: [_; 2] = fragment(core, op.b, nb);
+        let c: [_; 4] = fragment(core, op.c, nc);
+        let d = mma::bmma(rows, k, operation, &a[..na.min(4)], &b[..nb.min(2)], &c[..nc.min(4)]);
+        put(core, op, mask, d, nc)
+    };
+    /// DMMA.
+    Dmma = |core, op, mask| {
+        let (rows, k) = ((op.payload >> 8 & 0xff) as usize, (op.payload >> COLUMNS & 0xfff) as usize);
+        let rounding = Rounding::from_code(op.payload as u32);
+        let (na, nb, nc) = (rows * k / 32, 8 * k / 32, rows / 4);
+        let a: [_; 8] = pairs(core, op.a, na);
+        let b: [_; 4] = pairs(core, op.b, nb);
+        let c: [_; 4] = pairs(core, op.c, nc);
+        match mma::dmma(rows, k, rounding, &a[..na.min(8)], &b[..nb.min(4)], &c[..nc.min(4)]) {
             Some(d) => {
-                for (word, v) in d.iter().enumerate().take(results) {
-                    core.put(op.d.plus(word as u16), mask, v);
+                for (pair, v) in d.iter().enumerate().take(nc) {
+                    core.put_pair(op.d.plus(2 * pair as u16), mask, v);
                 }
                 Flow::Next
             }
-            None => core.fail(FaultKind::Unsupported(format!("HMMA of {shape:?}"))),
+            None => core.fail(FaultKind::Unsupported("this shape of a matrix product".to_owned())),
         }
     };
-    /// MOVM.16.MT88: transposes an 8 by 8 matrix of 16-bit elements, of which lane l holds elements 2 (l mod 4) and the
-    /// next of row l / 4.
+    /// MOVM.16.MT88.
     Movm = |core, op, mask| {
-        let v = *core.row(op.a);
-        let mut out = [0; LANES];
-        for (lane, out) in out.iter_mut().enumerate() {
-            let (row, column) = (lane / 4, lane % 4 * 2);
-            for half in 0..2 {
-                let from = v[(column + half) * 4 + row / 2] >> (16 * (row % 2)) & 0xffff;
-                *out |= from << (16 * half);
-            }
-        }
+        let out = warp::movm_transpose(core.row(op.a));
         core.put(op.d, mask, &out);
         Flow::Next
     };

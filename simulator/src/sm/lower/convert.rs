@@ -1,9 +1,9 @@
 //! Conversions.
 
-use sass::lane::convert::FloatFormat;
+use sass::lane::convert::{FloatFormat, Fp8};
 use sass::lane::half::HalfFormat;
 use sass::lane::{IntegerType, Rounding, Sign, Width};
-use sass::{FieldId as F, Op};
+use sass::{FieldId as F, Op, Operand};
 
 use super::super::execute::convert as x;
 use super::super::micro::Micro;
@@ -73,13 +73,14 @@ fn f2i(r: &mut Reader<'_>) -> Read<Micro> {
     let to = integer_type(r.spelling(F::DestinationType))?;
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
-    // Says that the result is not wanted as a trap; there are none.
-    r.ignore(F::Ntz);
+    let nan_to_zero = r.flag(F::Ntz);
     let mut micro = r.plain_micro::<x::F2i>();
     micro.d = r.to(0, words(to.width == Width::B64))?;
     let shift = float_source(r, &mut micro, from)?;
     micro.payload =
         x::Formats { shift, float: from, integer: to, rounding, flushes, ..x::Formats::NONE }.code();
+    // Bit 0 and up hold the marks of the source.
+    micro.extra |= u8::from(nan_to_zero) << 7;
     Ok(micro)
 }
 
@@ -131,27 +132,90 @@ fn frnd(r: &mut Reader<'_>) -> Read<Micro> {
     Ok(micro)
 }
 
+/// F2FP: what goes where is its mode, the formats are fields of their own.
 fn f2fp(r: &mut Reader<'_>) -> Read<Micro> {
-    match (r.spelling(F::Mode), r.spelling(F::SourceType)) {
-        (".PACK_AB", "" | ".F32") => {}
-        (mode, from) => return Err(Refusal::unsupported(format!("form {from}{mode}"))),
-    }
-    let format = match r.spelling(F::DestinationType) {
-        "" | ".F16" => HalfFormat::F16,
-        ".BF16" => HalfFormat::Bf16,
-        other => return Err(Refusal::unsupported(format!("format {other}"))),
+    let (mode, from) = (r.spelling(F::Mode), r.spelling(F::SourceType));
+    let to = r.spelling(F::DestinationType);
+    let (rounding, relu, saturate) = (rounding(r)?, r.flag(F::Relu), r.flag(F::Saturate));
+    let half = match to {
+        "" | ".F16" => Some(HalfFormat::F16),
+        ".BF16" => Some(HalfFormat::Bf16),
+        _ => None,
     };
-    if r.flag(F::Saturate) {
-        return Err(Refusal::unsupported(".SATFINITE"));
-    }
-    let rounding = rounding(r)?;
-    let relu = r.flag(F::Relu);
-    let mut micro = r.plain_micro::<x::F2fp>();
+    let fp8 = |spelling| match spelling {
+        ".E4M3" => Some(Fp8::E4M3),
+        ".E5M2" => Some(Fp8::E5M2),
+        _ => None,
+    };
+    let refused = || Refusal::unsupported(format!("form {to}{from}{mode}"));
+    let mut micro = match (mode, from, half, fp8(to)) {
+        (".PACK_AB", "" | ".F32", Some(half), _) if !saturate => {
+            let mut micro = r.plain_micro::<x::F2fp>();
+            micro.payload = x::pack_code(half, rounding, relu);
+            micro.a = r.plain(1, 1)?;
+            // The field of a third source is there and not used.
+            r.ignore_operand(3);
+            micro
+        }
+        (".MERGE_C", "" | ".F32", Some(half), _) if !saturate => {
+            let mut micro = r.plain_micro::<x::F2fpMerge>();
+            micro.payload = x::pack_code(half, rounding, relu);
+            r.ignore_operand(1);
+            // Where a merged half would go was not measured; compilers pass RZ.
+            if !matches!(r.operand(3)?, Operand::Register { index: Operand::RZ, .. }) {
+                return Err(Refusal::unsupported("merging into a register"));
+            }
+            micro
+        }
+        (".PACK_AB_MERGE_C", ".F32", _, Some(fp8)) if saturate => {
+            let mut micro = r.plain_micro::<x::F2fp8>();
+            micro.payload = x::fp8_code(fp8, relu);
+            micro.a = r.plain(1, 1)?;
+            merged(r, &mut micro)?;
+            micro
+        }
+        (".UNPACK_B_MERGE_C", ".F16", _, Some(fp8)) if saturate => {
+            let mut micro = r.plain_micro::<x::F2fp8FromHalf>();
+            micro.payload = x::fp8_code(fp8, relu);
+            r.ignore_operand(1);
+            merged(r, &mut micro)?;
+            micro
+        }
+        (".UNPACK_B", _, Some(HalfFormat::F16), _) => {
+            let from = fp8(from).ok_or_else(refused)?;
+            let mut micro = r.plain_micro::<x::F2fpUnpack>();
+            r.ignore_operand(1);
+            r.ignore_operand(3);
+            let (source, shift) = r.part(2)?;
+            if source.marks != sass::Marks::default() {
+                return Err(Refusal::unsupported("marks of the source"));
+            }
+            micro.b = source.row;
+            micro.payload = x::fp8_code(from, relu) | shift << 8;
+            micro.d = r.to(0, 1)?;
+            return Ok(micro);
+        }
+        (".PACK_B", ".F32", ..) if to == ".TF32" => {
+            let mut micro = r.plain_micro::<x::F2fpTf32>();
+            micro.payload = x::pack_code(HalfFormat::F16, rounding, relu);
+            r.ignore_operand(1);
+            r.ignore_operand(3);
+            micro
+        }
+        _ => return Err(refused()),
+    };
     micro.d = r.to(0, 1)?;
-    micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
-    // The field of a third source is there and not used.
-    r.ignore_operand(3);
-    micro.payload = x::pack_code(format, rounding, relu);
     Ok(micro)
+}
+
+/// The third source of F2FP, of which a half is merged into the result.
+fn merged(r: &mut Reader<'_>, micro: &mut Micro) -> Read<()> {
+    let (source, shift) = r.part(3)?;
+    if source.marks != sass::Marks::default() {
+        return Err(Refusal::unsupported("marks of the source"));
+    }
+    micro.c = source.row;
+    micro.payload |= shift << 8;
+    Ok(())
 }

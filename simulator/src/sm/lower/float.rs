@@ -1,7 +1,7 @@
 //! FP32 arithmetic, comparisons and the special-function unit.
 
 use sass::lane::{Rounding, mufu};
-use sass::{FieldId as F, Op};
+use sass::{FieldId as F, Op, Operand};
 
 use super::super::execute::float as x;
 use super::super::micro::Micro;
@@ -202,7 +202,23 @@ fn mufu(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.plain_micro::<x::Mufu>();
     micro.payload = code.into();
     micro.d = r.to(0, 1)?;
-    let b = r.float(1, 1)?;
-    marks(&mut micro, 1, b);
+    let format = match r.spelling(F::Float32) {
+        "" => {
+            let b = r.float(1, 1)?;
+            marks(&mut micro, 1, b);
+            return Ok(micro);
+        }
+        ".F16" => 1,
+        ".BF16" => 2,
+        other => return Err(Refusal::unsupported(format!("format {other}"))),
+    };
+    // The row's immediates and marks are those of FP32.
+    let (source, shift) = r.part(1)?;
+    if matches!(r.operand(1)?, Operand::Immediate { .. }) || source.marks != sass::Marks::default() {
+        return Err(Refusal::unsupported("an immediate or a mark of half precision"));
+    }
+    micro.b = source.row;
+    micro.payload |= format << 8 | shift << 16;
+    micro.run = r.plain_handler::<x::MufuHalf>();
     Ok(micro)
 }

@@ -13,6 +13,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Hadd2 => hadd2(r),
         Op::Hmul2 => arithmetic::<x::Hmul2>(r, 2),
         Op::Hfma2 | Op::Hfma2Mma => arithmetic::<x::Hfma2>(r, 3),
+        Op::Hmnmx2 => hmnmx2(r),
         Op::Hset2 => hset2(r),
         Op::Hsetp2 => hsetp2(r),
         _ => return None,
@@ -74,6 +75,15 @@ fn hadd2(r: &mut Reader<'_>) -> Read<Micro> {
     Ok(micro)
 }
 
+fn hmnmx2(r: &mut Reader<'_>) -> Read<Micro> {
+    let nan = r.flag(F::Nan);
+    let mut micro = arithmetic::<x::Hmnmx2>(r, 2)?;
+    micro.run = r.plain_handler::<x::Hmnmx2>();
+    micro.extra = u8::from(nan);
+    micro.from[0] = r.predicate(3)?;
+    Ok(micro)
+}
+
 /// HSET2 and HSETP2 from operand `first` on.
 fn comparison(r: &mut Reader<'_>, micro: &mut Micro, first: usize) -> Read<()> {
     micro.payload = x::mode_code(mode(r)?);
@@ -99,6 +109,8 @@ fn hset2(r: &mut Reader<'_>) -> Read<Micro> {
 fn hsetp2(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.plain_micro::<x::Hsetp2>();
     micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
+    let both = r.flag(F::HalvesAnd);
     comparison(r, &mut micro, 2)?;
+    micro.extra |= u8::from(both) << 2;
     Ok(micro)
 }

@@ -16,6 +16,10 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::ImadHi => imad_hi(r),
         Op::Isetp | Op::Uisetp => isetp(r),
         Op::Imnmx | Op::Vimnmx => imnmx(r),
+        Op::Viaddmnmx => viaddmnmx(r),
+        Op::Vabsdiff => vabsdiff(r),
+        Op::Vabsdiff4 => vabsdiff4(r),
+        Op::I2i => i2i(r),
         Op::Iabs => unary::<x::Iabs>(r, 0),
         Op::Brev | Op::Ubrev => unary::<x::Brev>(r, 0),
         Op::Popc | Op::Upopc => unary::<x::Popc>(r, 0),
@@ -376,6 +380,8 @@ fn idp(r: &mut Reader<'_>) -> Read<Micro> {
     let signs = [sign(r, F::Signed)?, sign(r, F::SourceSigned)?].map(|sign| sign == Sign::Signed);
     let mut micro = match r.spelling(F::Mode) {
         ".4A" => r.plain_micro::<x::Idp4>(),
+        ".2A.LO" => r.plain_micro::<x::Idp2<false>>(),
+        ".2A.HI" => r.plain_micro::<x::Idp2<true>>(),
         other => return Err(Refusal::unsupported(format!("mode {other}"))),
     };
     micro.d = r.to(0, 1)?;
@@ -395,5 +401,58 @@ fn viadd(r: &mut Reader<'_>) -> Read<Micro> {
     if negate {
         micro.run = r.handler::<x::Subtract>();
     }
+    Ok(micro)
+}
+
+fn viaddmnmx(r: &mut Reader<'_>) -> Read<Micro> {
+    let sign = sign(r, F::Signed)?;
+    let mut micro = r.plain_micro::<x::Viaddmnmx>();
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    let (b, negate) = r.negatable(2)?;
+    micro.b = b;
+    micro.c = r.plain(3, 1)?;
+    micro.from[0] = r.predicate(4)?;
+    micro.extra = bits(&[sign == Sign::Signed, negate]);
+    Ok(micro)
+}
+
+fn vabsdiff(r: &mut Reader<'_>) -> Read<Micro> {
+    let sign = sign(r, F::Signed)?;
+    let mut micro = r.plain_micro::<x::Vabsdiff>();
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    micro.c = r.plain(3, 1)?;
+    micro.extra = bits(&[sign == Sign::Signed]);
+    Ok(micro)
+}
+
+fn vabsdiff4(r: &mut Reader<'_>) -> Read<Micro> {
+    let accumulate = r.flag(F::Accumulate);
+    let mut micro = vabsdiff(r)?;
+    micro.run = r.plain_handler::<x::Vabsdiff4>();
+    micro.extra |= bits(&[false, accumulate]);
+    Ok(micro)
+}
+
+/// I2I: always from 32 bits with sign, and always clamped.
+fn i2i(r: &mut Reader<'_>) -> Read<Micro> {
+    let (payload, signed) = match r.spelling(F::DestinationType) {
+        ".U8" => (8, false),
+        ".S8" => (8, true),
+        ".U16" => (16, false),
+        ".S16" => (16, true),
+        other => return Err(Refusal::unsupported(format!("type {other}"))),
+    };
+    match (r.spelling(F::SourceType), r.spelling(F::Saturate)) {
+        (".S32", ".SAT") => {}
+        (from, saturate) => return Err(Refusal::unsupported(format!("form {from}{saturate}"))),
+    }
+    let mut micro = r.plain_micro::<x::I2i>();
+    micro.d = r.to(0, 1)?;
+    micro.b = r.plain(1, 1)?;
+    micro.payload = payload;
+    micro.extra = bits(&[signed]);
     Ok(micro)
 }
