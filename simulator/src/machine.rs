@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -229,6 +229,12 @@ impl Machine {
             (Arc::clone(&kernel.events), kernel.file(fd)?.serial)
         };
         Ok(events.poll(file, limit))
+    }
+
+    /// Bytes of a GPU's memory that are allocated. `None` for a GPU that there is not.
+    pub fn video_memory_in_use(&self, gpu: usize) -> Option<u64> {
+        let kernel = self.kernel();
+        Some(kernel.gpus.get(gpu)?.vram_used.load(Ordering::Relaxed))
     }
 
     /// How many things clients have left with the kernel module: clients, objects, mappings, events. 0 when all is

@@ -10,7 +10,7 @@ use nv_abi::{
     rm::{
         NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS as Group, NV_CTXSHARE_ALLOCATION_PARAMETERS as ContextShare,
         NV_HOPPER_USERMODE_A_PARAMS as UsermodeParams, NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS as VirtualParams,
-        NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
+        NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV503B_ALLOC_PARAMETERS as PeerParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
         NV83DE_ALLOC_PARAMETERS as DebuggerParams, NV2080_ALLOC_PARAMETERS as SubdeviceParams,
         NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
         class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, class},
@@ -67,6 +67,8 @@ const CONSTRUCTORS: &[(&str, Constructor)] = &[
     ("GpuUserSharedData", Kernel::new_shared_data),
     ("ThirdPartyP2P", Kernel::new_third_party_p2p),
     ("Event", Kernel::new_event),
+    ("ContextDma", Kernel::new_context_dma),
+    ("P2PApi", Kernel::new_peer),
     ("UserModeApi", Kernel::new_usermode),
     ("VideoMemory", Kernel::new_video_memory),
     ("SystemMemory", Kernel::new_system_memory),
@@ -166,6 +168,12 @@ impl Kernel {
             client_memory::write(pointer, params.bytes())?;
         }
         Ok(())
+    }
+
+    /// RM_ALLOC_OBJECT: the oldest form, without parameters.
+    pub(super) fn rm_alloc_object(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
+        // Its four fields lie where RM_ALLOC has them.
+        self.allocate(fd, p, 0)
     }
 
     fn new_client(&mut self, fd: Fd) -> Result<u32, Refusal> {
@@ -269,13 +277,14 @@ impl Kernel {
             | Kind::Usermode { gpu, .. }
             | Kind::ChannelGroup { gpu, .. }
             | Kind::ThirdPartyP2p { gpu, .. }
+            | Kind::Peer { gpu }
             | Kind::Stateless { gpu: Some(gpu) }
             | Kind::Debugger { gpu, .. } => Ok(*gpu),
             Kind::Channel(channel) => Ok(channel.gpu),
             Kind::VaSpace(space) | Kind::VirtualMemory { space, .. } | Kind::ContextShare { space, .. } => {
                 Ok(space.gpu)
             }
-            Kind::Memory(_) | Kind::Engine | Kind::Event | Kind::Stateless { gpu: None } => {
+            Kind::Memory(_) | Kind::ContextDma { .. } | Kind::Engine | Kind::Event | Kind::Stateless { gpu: None } => {
                 Err(Status::INVALID_DEVICE)
             }
         }
@@ -328,6 +337,28 @@ impl Kernel {
             return Err(Status::INVALID_CLASS.into());
         }
         Ok(Kind::Stateless { gpu })
+    }
+
+    /// NV50_P2P: two subdevices that reach each other.
+    fn new_peer(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
+        let subdevice = |handle: u32| match self.object(a.client, handle).map(|object| &object.kind) {
+            Ok(Kind::Subdevice { gpu }) => Ok(*gpu),
+            _ => Err(Status::INVALID_ARGUMENT),
+        };
+        let (local, peer) = (a.handle(&PeerParams::hSubDevice)?, a.handle(&PeerParams::hPeerSubDevice)?);
+        let (gpu, other) = (subdevice(local)?, subdevice(peer)?);
+        for mask in [&PeerParams::subDevicePeerIdMask, &PeerParams::peerSubDevicePeerIdMask] {
+            let mask = a.get(mask)?;
+            if mask != 0 && !mask.is_power_of_two() {
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+        }
+        // A GPU has no way to itself over the bus.
+        if gpu == other {
+            return Err(Status::NOT_SUPPORTED.into());
+        }
+        a.depends.extend([local, peer]);
+        Ok(Kind::Peer { gpu })
     }
 
     fn new_third_party_p2p(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {

@@ -54,9 +54,10 @@ impl Kernel {
         let notifier = match a.handle(&P::hObjectError)? {
             0 => None,
             handle => {
-                let memory = self.memory(a.client, handle).map_err(|_| Status::INVALID_STATE)?;
+                let (memory, offset) =
+                    self.notifiers(a.client, handle).map_err(|_| Status::INVALID_STATE)?;
                 a.depends.push(handle);
-                Some((Arc::clone(&memory.backing), 0))
+                Some((Arc::clone(&memory.backing), offset))
             }
         };
         let userd = match a.handle(&P::hUserdMemory)? {

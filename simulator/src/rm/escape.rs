@@ -59,7 +59,7 @@ const fn missing(nr: u32, on: On) -> Row {
 /// Every ioctl that the module dispatches. A number without a row is EINVAL.
 const ROWS: &[Row] = &[
     record(number::NV_ESC_RM_ALLOC_MEMORY, On::Gpu, Kernel::rm_alloc_memory),
-    missing(number::NV_ESC_RM_ALLOC_OBJECT, On::Ctl),
+    record(number::NV_ESC_RM_ALLOC_OBJECT, On::Ctl, Kernel::rm_alloc_object),
     record(number::NV_ESC_RM_FREE, On::Ctl, Kernel::rm_free),
     record(number::NV_ESC_RM_CONTROL, On::Ctl, Kernel::rm_control),
     bytes(number::NV_ESC_RM_ALLOC, On::Any, Kernel::rm_alloc),
@@ -72,10 +72,10 @@ const ROWS: &[Row] = &[
     record(number::NV_ESC_RM_MAP_MEMORY, On::Ctl, Kernel::rm_map_memory),
     record(number::NV_ESC_RM_UNMAP_MEMORY, On::Ctl, Kernel::rm_unmap_memory),
     record(number::NV_ESC_RM_GET_EVENT_DATA, On::Any, Kernel::get_event_data),
-    missing(number::NV_ESC_RM_ALLOC_CONTEXT_DMA2, On::Ctl),
+    record(number::NV_ESC_RM_ALLOC_CONTEXT_DMA2, On::Ctl, Kernel::rm_alloc_context_dma),
     record(number::NV_ESC_RM_MAP_MEMORY_DMA, On::Ctl, Kernel::rm_map_memory_dma),
     record(number::NV_ESC_RM_UNMAP_MEMORY_DMA, On::Ctl, Kernel::rm_unmap_memory_dma),
-    missing(number::NV_ESC_RM_BIND_CONTEXT_DMA, On::Ctl),
+    record(number::NV_ESC_RM_BIND_CONTEXT_DMA, On::Ctl, Kernel::rm_bind_context_dma),
     missing(number::NV_ESC_RM_EXPORT_OBJECT_TO_FD, On::Any),
     missing(number::NV_ESC_RM_IMPORT_OBJECT_FROM_FD, On::Any),
     record(number::NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO, On::Ctl, Kernel::rm_update_device_mapping_info),

@@ -123,17 +123,20 @@ impl State {
             .filter(|l| matches!(l.source, Source::Subdevice { gpu: of, .. } if of == gpu))
             .copied()
             .collect();
+        let mut fired = Vec::new();
         for listener in heard {
             let Source::Subdevice { handle, .. } = listener.source else { continue };
             let key = (listener.client, handle, index);
-            match self.actions.get(&key) {
-                None => continue,
-                Some(Action::Repeat) => {}
-                Some(Action::Single) => {
-                    self.actions.remove(&key);
+            if let Some(action) = self.actions.get(&key) {
+                if *action == Action::Single {
+                    fired.push(key);
                 }
+                self.deliver(listener, info32, info16);
             }
-            self.deliver(listener, info32, info16);
+        }
+        // All who listen to a subdevice hear of it before a single shot is spent.
+        for key in fired {
+            self.actions.remove(&key);
         }
     }
 }

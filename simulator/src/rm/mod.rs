@@ -7,6 +7,7 @@
 
 mod allocate;
 mod channel;
+mod context_dma;
 mod control;
 mod debugger;
 mod escape;

@@ -115,6 +115,10 @@ pub(crate) enum Kind {
     Debugger { gpu: usize, channel: ChannelId, exception_mask: u32 },
     /// An event: what it listens to is kept by [`super::events::Events`].
     Event,
+    /// A window into memory.
+    ContextDma { memory: Arc<Memory>, offset: u64 },
+    /// A way between two GPUs.
+    Peer { gpu: usize },
     /// Address spaces and video memory that other devices may reach.
     ThirdPartyP2p { gpu: usize, spaces: Vec<u32>, memory: Vec<u32> },
     /// An object that only exists, of a GPU or of none.

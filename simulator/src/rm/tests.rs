@@ -24,6 +24,13 @@ struct Raw {
     client: u32,
 }
 
+mod branches;
+mod channel;
+mod events;
+mod managed;
+mod sequences;
+mod sharing;
+
 type Fields<'a> = &'a [(&'a StructField, u64)];
 
 impl Raw {

@@ -1,0 +1,150 @@
+//! The rules of the kernel module that are simulated, each with its source and the test that holds it.
+//!
+//! `simulator/RULES.md` is this table; `UPDATE_RULES=1 cargo test -p nv-simulator table_of_rules` writes it anew.
+
+use std::fmt::Write as _;
+
+/// Where a rule is known from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Measured on an H200, module 580.159.04.
+    Measured,
+    /// The same card's answers to NVIDIA's library or to tinygrad, recorded.
+    Recorded,
+    /// A file of NVIDIA/open-gpu-kernel-modules.
+    Cited(&'static str),
+}
+use Source::{Cited, Measured, Recorded};
+
+struct Rule {
+    part: &'static str,
+    rule: &'static str,
+    source: Source,
+    test: &'static str,
+}
+
+const fn rule(part: &'static str, rule: &'static str, source: Source, test: &'static str) -> Rule {
+    Rule { part, rule, source, test }
+}
+
+const ESCAPE: Source = Cited("kernel-open/nvidia/nv.c");
+const CLIENT: Source = Cited("resserv/src/rs_client.c");
+const SERVER: Source = Cited("resserv/src/rs_server.c");
+const CHANNEL: Source = Cited("gpu/fifo/kernel_channel.c");
+const EVENT: Source = Cited("rmapi/event.c");
+const UVM: Source = Cited("nvidia-uvm/uvm_va_range.c");
+const POLICY: Source = Cited("nvidia-uvm/uvm_policy.c");
+
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    rule("ioctl", "a wrong size, a wrong kind of descriptor and an unknown number are EINVAL", Measured, "frontend_errors_are_errnos"),
+    rule("ioctl", "CARD_INFO with fewer entries than GPUs is EINVAL", Measured, "frontend_errors_are_errnos"),
+    rule("ioctl", "an unknown UVM number is ENOSYS", Measured, "frontend_errors_are_errnos"),
+    rule("ioctl", "CHECK_VERSION_STR answers the module's version also with EINVAL", Measured, "check_version_answers_the_modules_version_also_on_failure"),
+    rule("ioctl", "REGISTER_FD: once, with a control file that is not registered, not with itself", Measured, "a_descriptor_is_registered_once_and_only_with_a_control_file"),
+    rule("ioctl", "RM_ALLOC_MEMORY needs a registered GPU descriptor, flags and mapped pages", ESCAPE, "an_os_descriptor_needs_a_registered_descriptor_and_mapped_pages"),
+    rule("ioctl", "one CPU mapping per descriptor, of the right node and exact size", ESCAPE, "one_cpu_mapping_per_descriptor_of_the_right_node_and_size"),
+    rule("ioctl", "RM_MAP_MEMORY answers how it mapped in its flags", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("handles", "clients from 0xc1d00000, objects from 0xcaf00000; any free handle may be chosen", Measured, "handles_are_given_from_the_modules_ranges"),
+    rule("handles", "a client's handles are bound to its file", CLIENT, "another_files_clients_are_invalid"),
+    rule("handles", "a channel group takes two handles more", Recorded, "tinygrad_gets_the_answers_that_the_card_gave"),
+    rule("alloc", "order of checks: class, parameters, client, parent, single, parent's class, handle", Measured, "allocation_checks_come_in_the_modules_order"),
+    rule("alloc", "classes of root and of the kernel are 0x1b to others", CLIENT, "classes_of_root_and_of_the_kernel_are_refused_to_others"),
+    rule("alloc", "what is not simulated is refused and listed", Cited("rmapi/resource_list.h"), "a_class_that_is_not_simulated_is_refused_and_remembered"),
+    rule("alloc", "sizes are rounded to pages, attributes filled in", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("alloc", "subcontexts are given out from the top", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("alloc", "a context DMA lies inside its memory and goes with it", Cited("gpu/mem_mgr/context_dma.c"), "a_context_dma_is_a_window_inside_its_memory"),
+    rule("alloc", "RM_VID_HEAP_CONTROL allocates, frees, and tells the heap's state", Cited("mem_mgr/video_mem.c"), "the_heap_control_allocates_tells_and_frees"),
+    rule("free", "children and dependants go first; a second time is no error", Measured, "freeing_takes_the_children_and_a_second_time_is_no_error"),
+    rule("free", "closing the control file frees its clients", CLIENT, "closing_the_control_file_frees_its_clients"),
+    rule("free", "nothing is left after any sequence of calls", SERVER, "nothing_is_left_when_a_sequence_is_over"),
+    rule("share", "RM_DUP_OBJECT: clients, source, parent, kind, handle, right", SERVER, "duplication_checks_come_in_the_modules_order"),
+    rule("share", "another client's object needs the right to duplicate", SERVER, "another_clients_object_needs_the_right_which_share_policies_give_and_take"),
+    rule("share", "objects without policies follow their client's inherited one", CLIENT, "objects_without_policies_follow_their_clients_inherited_one"),
+    rule("share", "an exported object outlives its handle", Cited("arch/nvalloc/unix/src/rmobjexportimport.c"), "a_descriptor_carries_an_object_to_another_client"),
+    rule("control", "order of checks: null command, client, pointer and size, size of the command, object, export", Measured, "control_checks_come_in_the_modules_order"),
+    rule("control", "a bad parameters pointer is EFAULT", Cited("rmapi/param_copy.c"), "a_bad_parameters_pointer_is_efault"),
+    rule("control", "every answer to libcuda and tinygrad is the card's", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("control", "GPFIFO_SCHEDULE has 2 bytes before 580 and 3 from it on", Measured, "gpfifo_schedule_is_two_bytes_before_580_and_three_from_it_on"),
+    rule("channel", "construction checks: context share, address space, engine, notifier, flags, ring", CHANNEL, "a_channel_is_built_scheduled_and_registered"),
+    rule("channel", "a context share needs a space that UVM owns", Measured, "uvm_registers_each_gpu_and_address_space_once"),
+    rule("channel", "the token carries runlist and channel id, the first id is 10", Measured, "a_channel_is_built_scheduled_and_registered"),
+    rule("event", "ALLOC_OS_EVENT once per client and descriptor", Measured, "an_os_event_is_made_once_per_client_and_descriptor"),
+    rule("event", "kernel callbacks are not for clients; a notifier is armed once", EVENT, "an_event_object_needs_its_descriptor_and_a_notifier_is_armed_once"),
+    rule("event", "RC_ERROR carries the Xid, info16 is 0xe9", Measured, "each_measured_stimulus_gives_its_xid_notifier_event_and_a_silent_ring"),
+    rule("event", "a single shot fires once; a data-less event is taken by one poll", EVENT, "a_single_shot_notifier_fires_once_and_a_data_less_event_is_taken_by_one_poll"),
+    rule("event", "non-stall interrupts need no arming", Cited("gpu/subdevice/subdevice_ctrl_event_kernel.c"), "a_non_stall_interrupt_wakes_who_waits_for_the_engine"),
+    rule("event", "closing the descriptor or freeing the client ends its events", Cited("arch/nvalloc/unix/src/osapi.c"), "closing_a_descriptor_or_freeing_the_client_ends_its_events"),
+    rule("fault", "Xid, notifier of the whole group, event, silent ring; others go on; a new group works", Measured, "each_measured_stimulus_gives_its_xid_notifier_event_and_a_silent_ring"),
+    rule("fault", "GET_MMU_FAULT_INFO: the page's address, type and name", Measured, "the_mmu_fault_is_told_by_the_channel_and_by_the_debugger"),
+    rule("fault", "warp exceptions as SM error states: ESR, PC, address", Cited("ctrl/ctrl83de/ctrl83dedebug.h"), "a_warp_exception_is_an_sm_error_state_until_it_is_cleared"),
+    rule("fault", "the notifier may come late, or never", Measured, "a_fault_may_be_told_late_or_never"),
+    rule("uvm", "INITIALIZE: idempotent with the same flags; everything else needs it", Measured, "uvm_wants_to_be_initialised_once_with_the_same_flags"),
+    rule("uvm", "MM_INITIALIZE: on a second descriptor, once; 0x5d after it closed", Measured, "uvm_wants_to_be_initialised_once_with_the_same_flags"),
+    rule("uvm", "REGISTER_GPU and REGISTER_GPU_VASPACE: once, known, externally owned", Measured, "uvm_registers_each_gpu_and_address_space_once"),
+    rule("uvm", "external ranges: alignment, overlap, exact free and validate", Measured, "external_ranges_do_not_overlap_and_are_freed_exactly"),
+    rule("uvm", "MAP_EXTERNAL_ALLOCATION: order of checks, replace at page size, lifetime", Measured, "mapping_replaces_at_page_size_and_outlives_the_handle"),
+    rule("uvm", "channels of one group share their buffers' range", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("uvm", "peer access: a pair, once; the mappings end with it", UVM, "peers_memory_goes_when_peer_access_ends"),
+    rule("uvm", "mmap makes managed memory; offset is address; munmap frees it", Cited("nvidia-uvm/uvm.c"), "managed_memory_is_one_for_cpu_and_gpu"),
+    rule("uvm", "managed memory is there for GPUs that come later", UVM, "managed_memory_made_before_a_gpu_came_is_mapped_for_it"),
+    rule("uvm", "policies need managed memory without gaps and cut ranges", POLICY, "policies_need_managed_memory_without_gaps"),
+    rule("uvm", "MIGRATE: order of checks, semaphore in a pool", Cited("nvidia-uvm/uvm_migrate.c"), "migration_moves_no_byte_and_releases_its_semaphore"),
+    rule("uvm", "semaphore pools are mapped for all GPUs and by mmap", UVM, "every_gpu_reaches_a_semaphore_pool"),
+    rule("uvm", "range groups: ids from 1, prevention needs a preferred location", Cited("nvidia-uvm/uvm_range_group.c"), "range_groups_are_counted_up_and_forbid_migration_only_to_memory_with_a_home"),
+    rule("uvm", "MAP_DYNAMIC_PARALLELISM_REGION: one page of the MMU", UVM, "a_sked_window_covers_one_page_of_the_mmu"),
+    rule("uvm", "atomics and pageable access of a GPU on PCI", POLICY, "atomics_and_pageable_access_answer_as_a_card_on_pci_does"),
+    rule("branch", "the same flow under 535 to 610", Cited("headers at eight tags"), "bring_up_mapping_and_submission_work_under_every_branch"),
+    rule("branch", "frontend structs of another branch are EINVAL", Measured, "a_frontend_struct_of_another_branch_is_einval"),
+    rule("branch", "control parameters of another branch are 0x1f", Measured, "control_parameters_of_another_branch_are_invalid_argument"),
+    rule("branch", "UVM copies its own size", Cited("nvidia-uvm/uvm_ioctl.h"), "uvm_copies_the_modules_own_size_whatever_the_client_was_built_for"),
+    rule("branch", "range groups, atomics, DISCARD, WAIT_OPEN_COMPLETE come and go", Cited("nvidia-uvm/uvm_linux_ioctl.h"), "calls_come_and_go_with_the_branches"),
+    rule("input", "no argument and no parameters make the module panic", SERVER, "no_argument_makes_the_module_panic"),
+];
+
+/// Every file that holds one of the tests.
+const TESTS: &[&str] = &[
+    include_str!("../tests.rs"),
+    include_str!("branches.rs"),
+    include_str!("events.rs"),
+    include_str!("faults.rs"),
+    include_str!("managed.rs"),
+    include_str!("sequences.rs"),
+    include_str!("sharing.rs"),
+    include_str!("../../../tests/recordings/main.rs"),
+];
+
+fn table() -> String {
+    let mut text = String::from(
+        "# Rules of the kernel module\n\n\
+         What the simulated resource manager and UVM hold to, where it is known from, and the test that fails where\n\
+         it is broken. Written by `UPDATE_RULES=1 cargo test -p nv-simulator table_of_rules`.\n\n\
+         | part | rule | source | test |\n| --- | --- | --- | --- |\n",
+    );
+    for rule in RULES {
+        let source = match rule.source {
+            Measured => "measured on an H200".to_owned(),
+            Recorded => "recorded from an H200".to_owned(),
+            Cited(file) => format!("open-gpu-kernel-modules: {file}"),
+        };
+        let _ = writeln!(text, "| {} | {} | {source} | `{}` |", rule.part, rule.rule, rule.test);
+    }
+    text
+}
+
+#[test]
+fn every_rule_has_a_test_of_that_name() {
+    for rule in RULES {
+        let head = format!("fn {}(", rule.test);
+        assert!(TESTS.iter().any(|text| text.contains(&head)), "{}: no test {}", rule.rule, rule.test);
+    }
+}
+
+#[test]
+fn the_table_of_rules_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/RULES.md");
+    if std::env::var_os("UPDATE_RULES").is_some() {
+        std::fs::write(path, table()).expect("the source tree can be written");
+    }
+    assert_eq!(include_str!("../../../RULES.md"), table(), "see the head of this file");
+}
