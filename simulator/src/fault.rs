@@ -165,10 +165,7 @@ pub enum Fault {
 impl Fault {
     /// An MMU fault of `client`, with the nearest mapping of `map` named.
     pub(crate) fn mmu(client: &'static str, fault: MmuFault, map: &AddressMap) -> Self {
-        let near = map.nearest(fault.va).map_or_else(String::new, |(va, bytes, name)| {
-            format!("; the nearest mapping is {name} at {va:#x}, {bytes:#x} bytes")
-        });
-        Self::Mmu { client, fault, near }
+        Self::Mmu { client, fault, near: near(map, fault.va) }
     }
 
     /// The Xid number that the error notifier carries (nverror.h; 11 is older than it). `None` for a hang, which the
@@ -189,6 +186,14 @@ impl Fault {
         })
     }
 
+    /// The exception of a warp, if that was it.
+    pub fn exception(&self) -> Option<&crate::sm::Fault> {
+        match self {
+            Self::Shader { fault, .. } => fault.exception.as_deref(),
+            _ => None,
+        }
+    }
+
     /// What the MMU refused, if that was it.
     pub fn mmu_fault(&self) -> Option<MmuFault> {
         match self {
@@ -197,6 +202,20 @@ impl Fault {
             _ => None,
         }
     }
+}
+
+/// The mapping nearest to an address, in words with a leading separator, and how far off it is.
+pub(crate) fn near(map: &AddressMap, va: u64) -> String {
+    let Some((start, bytes, name)) = map.nearest(va) else { return String::new() };
+    let end = start + bytes;
+    let off = if va < start {
+        format!("{:#x} bytes before", start - va)
+    } else if va >= end {
+        format!("{:#x} bytes past the end of", va - end)
+    } else {
+        format!("{:#x} bytes into", va - start)
+    };
+    format!("; {off} {name} at {start:#x}, {bytes:#x} bytes")
 }
 
 /// Where the host was in its work.

@@ -17,7 +17,7 @@ pub use crate::rm::{Readiness, Unsupported};
 use crate::{
     engine::Interpreter,
     fault::FaultReport,
-    host::{Counters, Host},
+    host::{Counters, FaultReporting, Host},
     memory::{Backing, BackingError, PAGE, unmap_for_client},
     profile::Profile,
     rm::{Gpu, Kernel, MapContext},
@@ -61,6 +61,7 @@ pub struct Builder {
     driver: String,
     vram: Option<u64>,
     user: Privilege,
+    reporting: FaultReporting,
     uvm_needs_mm: bool,
     seed: Option<u64>,
 }
@@ -97,6 +98,12 @@ impl Builder {
         self
     }
 
+    /// When clients are told of faults. At once if not called.
+    pub fn fault_reporting(mut self, reporting: FaultReporting) -> Self {
+        self.reporting = reporting;
+        self
+    }
+
     /// Whether UVM wants UVM_MM_INITIALIZE on a second descriptor, as the module that was measured does. Where it does
     /// not, the call answers WARN_NOTHING_TO_DO. True if not called.
     pub fn uvm_needs_mm(mut self, needs: bool) -> Self {
@@ -130,6 +137,7 @@ impl Builder {
             let profile = Arc::new(profile);
             let interpreter = Interpreter::with(&profile, self.seed);
             let host = Host::with_executor(Arc::clone(&profile), Arc::new(interpreter));
+            host.set_fault_reporting(self.reporting);
             gpus.push(Gpu::new(index, place, profile, host)?);
         }
         let hosts = gpus.iter().map(|gpu| Arc::clone(&gpu.host)).collect();
@@ -166,6 +174,7 @@ impl Machine {
             driver: "570.124.06".to_owned(),
             vram: None,
             user: Privilege::Root,
+            reporting: FaultReporting::AtOnce,
             uvm_needs_mm: true,
             seed: None,
         }
@@ -183,6 +192,11 @@ impl Machine {
     /// How many GPUs there are.
     pub fn gpu_count(&self) -> usize {
         self.hosts.len()
+    }
+
+    /// What a GPU is, by minor number.
+    pub fn profile(&self, gpu: usize) -> Option<Arc<Profile>> {
+        Some(Arc::clone(&self.kernel().gpus.get(gpu)?.profile))
     }
 
     /// The host interface of a GPU by minor number.

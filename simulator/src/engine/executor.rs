@@ -65,6 +65,8 @@ pub struct ShaderFault {
     pub text: String,
     /// What the MMU refused, if that was it.
     pub mmu: Option<MmuFault>,
+    /// The exception as the SM has it; `None` from executors that are none.
+    pub exception: Option<Box<sm::Fault>>,
 }
 
 impl fmt::Display for ShaderFault {
@@ -156,7 +158,8 @@ impl Executor for Interpreter {
                     sm::FaultKind::Mmu(mmu) => Some(mmu),
                     _ => None,
                 };
-                Err(ShaderFault { text: fault.to_string(), mmu })
+                let near = mmu.map_or_else(String::new, |mmu| crate::fault::near(map, mmu.va));
+                Err(ShaderFault { text: format!("{fault}{near}"), mmu, exception: Some(Box::new(fault)) })
             }
         }
     }

@@ -77,6 +77,18 @@ pub enum ChannelState {
     Dead,
 }
 
+/// When a client is told of a fault. The channels of the group are silent from the fault on in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FaultReporting {
+    /// As soon as it happens.
+    #[default]
+    AtOnce,
+    /// After a while: the card took 42 to 133 ms.
+    After(std::time::Duration),
+    /// Never: the work just does not come to an end, as some faults of a card do.
+    Never,
+}
+
 /// Something that the kernel module tells its clients of.
 #[derive(Clone, Debug)]
 pub enum Event {

@@ -14,7 +14,8 @@ use std::{
 use nv_abi::arch::Generation;
 
 use super::{
-    ChannelId, ChannelSpec, ChannelState, Counters, Event, EventSink, FaultObserver, USERD_GP_PUT, clock,
+    ChannelId, ChannelSpec, ChannelState, Counters, Event, EventSink, FaultObserver, FaultReporting,
+    USERD_GP_PUT, clock,
     pushbuffer::{Pushbuffer, Step},
 };
 use crate::{
@@ -239,9 +240,14 @@ impl Slot {
             }
             reports.push(report);
         }
-        match xid {
+        let reporting = *lock(&host.reporting);
+        match xid.filter(|_| reporting != FaultReporting::Never) {
             Some(xid) => {
-                host.end_group(self.spec.group, xid, time);
+                host.silence_group(self.spec.group);
+                if let FaultReporting::After(delay) = reporting {
+                    self.delay(delay);
+                }
+                host.tell_group(self.spec.group, xid, clock::now());
                 self.notify(&Event::RobustChannel { channel: self.id, xid });
             }
             None => {
@@ -251,12 +257,25 @@ impl Slot {
         }
     }
 
+    /// Waits as the kernel module does before it tells of a fault, unless the channel goes.
+    fn delay(&self, delay: Duration) {
+        let end = Instant::now() + delay;
+        while !self.removed.load(Ordering::Acquire) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(Duration::from_millis(2)));
+        }
+    }
+
     /// Writes error notifier 0 in the order that the kernel module does: code, time, then engine and status in one
     /// store, which is what a client polls.
     fn write_notifier(&self, xid: u32, time: u64) -> Result<(), BackingError> {
         let Some((memory, offset)) = &self.spec.notifier else { return Ok(()) };
         memory.write_u32(offset + 8, xid)?;
-        memory.write_u64(*offset, time)?;
+        // Measured on H200: the high word comes first.
+        memory.write_u64(*offset, time.rotate_left(32))?;
         memory.write_u32(offset + 12, (self.spec.engine & 0xffff) | 0xffff << 16)
     }
 }
@@ -272,6 +291,7 @@ struct Shared {
     reports: Mutex<Vec<FaultReport>>,
     sink: Mutex<Option<EventSink>>,
     observer: Mutex<Option<FaultObserver>>,
+    reporting: Mutex<FaultReporting>,
     enabled_groups: Mutex<Vec<u32>>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
@@ -284,15 +304,21 @@ impl Shared {
         lock(&self.channels).values().map(|entry| Arc::clone(&entry.slot)).collect()
     }
 
-    /// Ends every channel of a group.
-    fn end_group(&self, group: u32, xid: u32, time: u64) {
+    /// Ends every channel of a group: none takes work any more.
+    fn silence_group(&self, group: u32) {
         for slot in self.slots().iter().filter(|slot| slot.spec.group == group) {
             slot.dead.store(true, Ordering::Release);
             slot.stop.store(true, Ordering::Release);
             slot.set_state(ChannelState::Dead);
+            slot.wake();
+        }
+    }
+
+    /// Writes the notifiers of every channel of a group.
+    fn tell_group(&self, group: u32, xid: u32, time: u64) {
+        for slot in self.slots().iter().filter(|slot| slot.spec.group == group) {
             // Without memory for it nobody can be told; the report is kept all the same.
             let _ = slot.write_notifier(xid, time);
-            slot.wake();
         }
     }
 
@@ -365,6 +391,7 @@ impl Host {
                 reports: Mutex::default(),
                 sink: Mutex::default(),
                 observer: Mutex::default(),
+                reporting: Mutex::default(),
                 enabled_groups: Mutex::default(),
                 counters: Arc::default(),
                 closing: AtomicBool::new(false),
@@ -384,6 +411,11 @@ impl Host {
     /// Who is told of every fault as it happens, from now on.
     pub fn set_fault_observer(&self, observer: FaultObserver) {
         *lock(&self.shared.observer) = Some(observer);
+    }
+
+    /// How faults are told from now on.
+    pub fn set_fault_reporting(&self, reporting: FaultReporting) {
+        *lock(&self.shared.reporting) = reporting;
     }
 
     /// Adds a channel. It works as soon as its group is enabled.
@@ -496,7 +528,8 @@ impl Host {
     /// Ends the group of a channel as RESET_CHANNEL does: the notifiers get `xid`.
     pub fn reset_channel(&self, id: ChannelId, xid: u32) {
         if let Some(slot) = self.slot(id) {
-            self.shared.end_group(slot.spec.group, xid, clock::now());
+            self.shared.silence_group(slot.spec.group);
+            self.shared.tell_group(slot.spec.group, xid, clock::now());
         }
     }
 

@@ -45,7 +45,7 @@ impl Executor for Recorder {
     ) -> Result<GridStatistics, ShaderFault> {
         self.grids.lock().expect("no panics").push(grid.clone());
         if self.fault.load(Ordering::Relaxed) {
-            return Err(ShaderFault { text: "illegal instruction".to_owned(), mmu: None });
+            return Err(ShaderFault { text: "illegal instruction".to_owned(), mmu: None, exception: None });
         }
         while self.endless.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
             std::thread::yield_now();

@@ -10,10 +10,10 @@ use nv_abi::{
     rm::{
         NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS as Group, NV_CTXSHARE_ALLOCATION_PARAMETERS as ContextShare,
         NV_HOPPER_USERMODE_A_PARAMS as UsermodeParams, NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS as VirtualParams,
-        NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV503B_ALLOC_PARAMETERS as PeerParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
-        NV83DE_ALLOC_PARAMETERS as DebuggerParams, NV2080_ALLOC_PARAMETERS as SubdeviceParams,
-        NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
-        class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, class},
+        NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
+        NV83DE_ALLOC_PARAMETERS as DebuggerParams, NV503B_ALLOC_PARAMETERS as PeerParams,
+        NV2080_ALLOC_PARAMETERS as SubdeviceParams, NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
+        class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, class, exists},
         flags::{NV_CTXSHARE_ALLOCATION_FLAGS, NV_VASPACE_ALLOCATION_FLAGS},
     },
 };
@@ -129,7 +129,7 @@ impl Kernel {
         use NVOS21_PARAMETERS as P;
         let (root, parent) = (p.get(&P::hRoot)? as u32, p.get(&P::hObjectParent)? as u32);
         let (wanted, number) = (p.get(&P::hObjectNew)? as u32, p.get(&P::hClass)? as u32);
-        let class = class(number).ok_or(Status::INVALID_CLASS)?;
+        let class = class(number).filter(|_| exists(number, self.branch)).ok_or(Status::INVALID_CLASS)?;
         // Events may be allocated through any descriptor, all else through the control node.
         if class.internal != "Event" && self.file(fd)?.node != Node::Ctl {
             return Err(Errno::EINVAL.into());
@@ -284,9 +284,11 @@ impl Kernel {
             Kind::VaSpace(space) | Kind::VirtualMemory { space, .. } | Kind::ContextShare { space, .. } => {
                 Ok(space.gpu)
             }
-            Kind::Memory(_) | Kind::ContextDma { .. } | Kind::Engine | Kind::Event | Kind::Stateless { gpu: None } => {
-                Err(Status::INVALID_DEVICE)
-            }
+            Kind::Memory(_)
+            | Kind::ContextDma { .. }
+            | Kind::Engine
+            | Kind::Event
+            | Kind::Stateless { gpu: None } => Err(Status::INVALID_DEVICE),
         }
     }
 
@@ -507,6 +509,6 @@ impl Kernel {
         if client == a.client {
             a.depends.push(engine);
         }
-        Ok(Kind::Debugger { gpu, channel, exception_mask: 0 })
+        Ok(Kind::Debugger { gpu, channel, exception_mask: 0, cleared: 0 })
     }
 }

@@ -54,8 +54,7 @@ impl Kernel {
         let notifier = match a.handle(&P::hObjectError)? {
             0 => None,
             handle => {
-                let (memory, offset) =
-                    self.notifiers(a.client, handle).map_err(|_| Status::INVALID_STATE)?;
+                let (memory, offset) = self.notifiers(a.client, handle).map_err(|_| Status::INVALID_STATE)?;
                 a.depends.push(handle);
                 Some((Arc::clone(&memory.backing), offset))
             }

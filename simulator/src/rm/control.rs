@@ -126,6 +126,9 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, Kernel::set_mode_mmu_debug),
     (c::NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, Kernel::set_exception_mask),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, Kernel::read_all_sm_error_states),
+    (c::NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, Kernel::read_single_sm_error_state),
+    (c::NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, Kernel::clear_single_sm_error_state),
+    (c::NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, Kernel::suspend_context),
     (c::NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, Kernel::clear_all_sm_error_states),
     (c::NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, Kernel::set_mode_errbar_debug),
     (c::NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, Kernel::debug_mmu_fault_info),
@@ -145,9 +148,12 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES, Kernel::confidential_capabilities),
 ];
 
-/// Controls that need no parameters and change nothing here: there is no watchdog.
-const BARE: &[u32] =
-    &[c::NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, c::NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG];
+/// Controls that need no parameters and change nothing here: there is no watchdog, and nothing is ever suspended.
+const BARE: &[u32] = &[
+    c::NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT,
+    c::NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS,
+    c::NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG,
+];
 
 /// Writes text into an array of characters, cut to fit, with a terminating zero.
 pub(super) fn set_text(record: &mut Record, field: &StructField, text: &str) -> Result<(), Refusal> {

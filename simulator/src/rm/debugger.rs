@@ -5,24 +5,100 @@ use std::sync::Arc;
 use nv_abi::{
     Record,
     rm::{
+        NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS as Suspend,
         NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS as Clear,
+        NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS as ClearSingle,
         NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS as States,
         NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS as DebugFault,
+        NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS as Single,
         NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS as ExceptionMask,
         NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS as ErrbarDebug,
-        NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS as MmuDebug, Status, control as c,
+        NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS as MmuDebug, Status,
     },
 };
 
 use super::{Kernel, Kind, Refusal, control::Target};
-use crate::{host, memory::AccessKind};
+use crate::{
+    fault::FaultReport,
+    host,
+    memory::AccessKind,
+    sm::{Fault, FaultKind},
+};
+
+/// Error numbers of a warp's exception register (HWW_WARP_ESR 15:0), as open drivers name them.
+mod esr {
+    pub(super) const MISALIGNED_PC: u32 = 0x05;
+    pub(super) const PC_OVERFLOW: u32 = 0x06;
+    pub(super) const ILLEGAL_INSTR_ENCODING: u32 = 0x09;
+    pub(super) const ILLEGAL_INSTR_PARAM: u32 = 0x0b;
+    pub(super) const INVALID_CONST_ADDR: u32 = 0x0c;
+    pub(super) const OOR_REG: u32 = 0x0d;
+    pub(super) const OOR_ADDR: u32 = 0x0e;
+    pub(super) const MISALIGNED_ADDR: u32 = 0x0f;
+    pub(super) const INVALID_ADDR_SPACE: u32 = 0x10;
+    /// HWW_GLOBAL_ESR: a breakpoint instruction, which a trap is.
+    pub(super) const BPT_INT: u32 = 0x10;
+    /// HWW_WARP_ESR: the address register holds the address.
+    pub(super) const ADDR_VALID: u32 = 1 << 24;
+}
+
+/// The registers of one SM after an exception.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SmState {
+    global_esr: u32,
+    warp_esr: u32,
+    address: u64,
+    program_counter: u64,
+}
+
+/// What an exception leaves in the registers. `None` for what is no exception of a warp.
+fn registers(fault: &Fault) -> Option<SmState> {
+    let (error, address) = match &fault.kind {
+        FaultKind::UnknownInstruction | FaultKind::Unsupported(_) => (esr::ILLEGAL_INSTR_ENCODING, None),
+        FaultKind::OutOfRangeRegister { .. } => (esr::OOR_REG, None),
+        FaultKind::IllegalBarrier { .. } => (esr::ILLEGAL_INSTR_PARAM, None),
+        FaultKind::Misaligned { address } => (esr::MISALIGNED_ADDR, Some(*address)),
+        FaultKind::OutOfRangeShared { address } | FaultKind::OutOfRangeLocal { address } => {
+            (esr::OOR_ADDR, Some(*address))
+        }
+        FaultKind::InvalidAddressSpace { address } => (esr::INVALID_ADDR_SPACE, Some(*address)),
+        FaultKind::Constant { .. } => (esr::INVALID_CONST_ADDR, None),
+        FaultKind::InvalidPc if !fault.program_counter.is_multiple_of(16) => (esr::MISALIGNED_PC, None),
+        FaultKind::InvalidPc => (esr::PC_OVERFLOW, None),
+        FaultKind::Trap => (0, None),
+        FaultKind::Mmu(_) | FaultKind::Launch(_) | FaultKind::Stopped => return None,
+    };
+    let trap = fault.kind == FaultKind::Trap;
+    let valid = if address.is_some() { esr::ADDR_VALID } else { 0 };
+    Some(SmState {
+        global_esr: if trap { esr::BPT_INT } else { 0 },
+        warp_esr: if trap { 0 } else { error | (fault.warp & 0xff) << 16 | valid },
+        address: address.unwrap_or(0),
+        program_counter: fault.program_counter,
+    })
+}
 
 impl Kernel {
-    fn debugger(&self, target: Target) -> Result<(Arc<host::Host>, host::ChannelId), Status> {
+    /// The session's host and channel, and since when its error states count.
+    fn debugger(&self, target: Target) -> Result<(Arc<host::Host>, host::ChannelId, u64), Status> {
         match self.object(target.client, target.object)?.kind {
-            Kind::Debugger { gpu, channel, .. } => Ok((Arc::clone(&self.gpus[gpu].host), channel)),
+            Kind::Debugger { gpu, channel, cleared, .. } => {
+                Ok((Arc::clone(&self.gpus[gpu].host), channel, cleared))
+            }
             _ => Err(Status::INVALID_OBJECT_HANDLE),
         }
+    }
+
+    /// The SM that an exception happened on and its registers, newest first.
+    fn exception(&self, target: Target) -> Result<Option<(u32, SmState)>, Status> {
+        let (host, channel, cleared) = self.debugger(target)?;
+        let gpu = self.gpu_of(target.client, target.object)?;
+        let sms = self.gpus[gpu].profile.sm_count().max(1);
+        let shown = |report: &&FaultReport| report.channel == channel && report.time > cleared;
+        let reports = host.faults();
+        let fault = reports.iter().rev().find(shown).and_then(|report| report.fault.exception());
+        // Blocks go round the SMs.
+        Ok(fault.and_then(|fault| Some((fault.cta[0] % sms, registers(fault)?))))
     }
 
     pub(super) fn set_mode_mmu_debug(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -55,34 +131,97 @@ impl Kernel {
         }
     }
 
-    pub(super) fn clear_all_sm_error_states(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        if p.get(&Clear::numSMsToClear)? > u64::from(States::smErrorStateArray_hwwGlobalEsr.count) {
+    pub(super) fn suspend_context(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        // An exception has ended the channel already: there is nothing that could go on.
+        self.debugger(target)?;
+        p.set(&Suspend::waitForEvent, 0)?;
+        Ok(p.set(&Suspend::hResidentChannel, 0)?)
+    }
+
+    /// From now on the session's exceptions so far are none.
+    fn clear_exceptions(&mut self, target: Target) -> Result<(), Status> {
+        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
+        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
+            Some(Kind::Debugger { cleared, .. }) => {
+                *cleared = host::now();
+                Ok(())
+            }
+            _ => Err(Status::INVALID_OBJECT_HANDLE),
+        }
+    }
+
+    pub(super) fn clear_all_sm_error_states(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let gpu = self.gpu_of(target.client, target.object)?;
+        if p.get(&Clear::numSMsToClear)? > u64::from(self.gpus[gpu].profile.sm_count()) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        Ok(())
+        Ok(self.clear_exceptions(target)?)
+    }
+
+    pub(super) fn clear_single_sm_error_state(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let gpu = self.gpu_of(target.client, target.object)?;
+        let sm = p.get(&ClearSingle::smID)?;
+        if sm >= u64::from(self.gpus[gpu].profile.sm_count()) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        match self.exception(target)? {
+            Some((at, _)) if u64::from(at) == sm => Ok(self.clear_exceptions(target)?),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn read_single_sm_error_state(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        let gpu = self.gpu_of(target.client, target.object)?;
+        let sm = p.get(&Single::smID)?;
+        if sm >= u64::from(self.gpus[gpu].profile.sm_count()) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let state = match self.exception(target)? {
+            Some((at, state)) if u64::from(at) == sm => state,
+            _ => SmState::default(),
+        };
+        p.set(&Single::smErrorState_hwwGlobalEsr, state.global_esr.into())?;
+        p.set(&Single::smErrorState_hwwWarpEsr, state.warp_esr.into())?;
+        p.set(&Single::smErrorState_hwwWarpEsrPc, state.program_counter & 0xffff_ffff)?;
+        p.set(&Single::smErrorState_hwwEsrAddr, state.address)?;
+        Ok(p.set(&Single::smErrorState_hwwWarpEsrPc64, state.program_counter)?)
     }
 
     pub(super) fn read_all_sm_error_states(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let (host, channel) = self.debugger(target)?;
-        let sms = p.get(&States::numSMsToRead)?;
-        if sms > u64::from(States::smErrorStateArray_hwwGlobalEsr.count) {
+        let (host, channel, _) = self.debugger(target)?;
+        let (first, count) = (p.get(&States::startingSM)? as u32, p.get(&States::numSMsToRead)? as u32);
+        if count > States::smErrorStateArray_hwwGlobalEsr.count {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         let fault = host.mmu_fault(channel);
         p.set(&States::mmuFault_valid, fault.is_some().into())?;
         p.set(&States::mmuFault_faultInfo, fault.map_or(0, |fault| fault.kind.number()).into())?;
-        // Warp exceptions are reported through the error notifier and the fault report only.
-        let warp = host.faults().iter().any(|report| {
-            report.channel == channel && matches!(report.fault, crate::fault::Fault::Shader { .. })
-        });
-        if warp && fault.is_none() {
-            return Err(self.control_not_supported(c::NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES));
+        if let Some((sm, state)) = self.exception(target)?
+            && let Some(at) = sm.checked_sub(first).filter(|at| *at < count)
+        {
+            p.set_at(&States::smErrorStateArray_hwwGlobalEsr, at, state.global_esr.into())?;
+            p.set_at(&States::smErrorStateArray_hwwWarpEsr, at, state.warp_esr.into())?;
+            p.set_at(&States::smErrorStateArray_hwwWarpEsrPc, at, state.program_counter & 0xffff_ffff)?;
+            p.set_at(&States::smErrorStateArray_hwwEsrAddr, at, state.address)?;
+            p.set_at(&States::smErrorStateArray_hwwWarpEsrPc64, at, state.program_counter)?;
         }
         Ok(())
     }
 
     pub(super) fn debug_mmu_fault_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let (host, channel) = self.debugger(target)?;
+        let (host, channel, _) = self.debugger(target)?;
         let fault = host.mmu_fault(channel);
         p.set(&DebugFault::count, fault.is_some().into())?;
         if let Some(fault) = fault {

@@ -112,7 +112,13 @@ pub(crate) enum Kind {
     /// An engine's class on a channel.
     Engine,
     /// A debugger session for the channel of an engine object.
-    Debugger { gpu: usize, channel: ChannelId, exception_mask: u32 },
+    Debugger {
+        gpu: usize,
+        channel: ChannelId,
+        exception_mask: u32,
+        /// Error states up to this time were cleared.
+        cleared: u64,
+    },
     /// An event: what it listens to is kept by [`super::events::Events`].
     Event,
     /// A window into memory.

@@ -27,7 +27,9 @@ struct Raw {
 mod branches;
 mod channel;
 mod events;
+mod faults;
 mod managed;
+mod rules;
 mod sequences;
 mod sharing;
 

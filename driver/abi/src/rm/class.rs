@@ -3,7 +3,7 @@
 //! Source: the resource list of NVIDIA/open-gpu-kernel-modules (MIT) at tag 580.142, display, video and vGPU left out.
 
 use super::allocation as a;
-use crate::Struct;
+use crate::{Branch, Struct};
 
 /// What an object is for the purposes of its children's parent rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +61,24 @@ pub struct Class {
     pub parameters: Parameters,
     /// Who may allocate it.
     pub privilege: Privilege,
+}
+
+/// Classes that older modules lack, with the first branch that has them (the resource list at each tag; 0x100 and 0x101
+/// are for tests).
+const SINCE: &[(u32, Branch)] = &[
+    (0x0100, Branch::R580),
+    (0x0101, Branch::R580),
+    (0xc863, Branch::R580),
+    (0xb1cc, Branch::R565),
+    (0x00e0, Branch::R550),
+    (0x00f1, Branch::R550),
+    (0x00f9, Branch::R550),
+    (0x00fb, Branch::R550),
+];
+
+/// Whether the module of a branch has a class.
+pub fn exists(number: u32, branch: Branch) -> bool {
+    SINCE.iter().find(|(class, _)| *class == number).is_none_or(|(_, since)| *since <= branch)
 }
 
 /// The row of a class number.

@@ -456,6 +456,33 @@ record! {
     }
 
     /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS: 56 {
+        hTargetChannel: handle @ 0x0;
+        smID: u32 @ 0x4;
+        smErrorState_hwwGlobalEsr: u32 @ 0x8;
+        smErrorState_hwwWarpEsr: u32 @ 0xc;
+        smErrorState_hwwWarpEsrPc: u32 @ 0x10;
+        smErrorState_hwwGlobalEsrReportMask: u32 @ 0x14;
+        smErrorState_hwwWarpEsrReportMask: u32 @ 0x18;
+        smErrorState_hwwEsrAddr: u64 @ 0x20;
+        smErrorState_hwwWarpEsrPc64: u64 @ 0x28;
+        smErrorState_hwwCgaEsr: u32 @ 0x30;
+        smErrorState_hwwCgaEsrReportMask: u32 @ 0x34;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS: 8 {
+        hTargetChannel: handle @ 0x0;
+        smID: u32 @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS: 8 {
+        waitForEvent: u32 @ 0x0;
+        hResidentChannel: handle @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
     pub mod NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS: 8 {
         hTargetChannel: handle @ 0x0;
         numSMsToClear: u32 @ 0x4;

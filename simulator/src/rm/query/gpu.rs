@@ -19,7 +19,7 @@ use nv_abi::{
         NV2080_CTRL_GPU_QUERY_ECC_STATUS_PARAMS as Ecc, NV2080_CTRL_GSP_GET_FEATURES_PARAMS as Gsp,
         NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS as ArchInfo,
         NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS as Correlation,
-        NV2080_CTRL_TIMER_GET_TIME_PARAMS as Time, Status,
+        NV2080_CTRL_TIMER_GET_TIME_PARAMS as Time, Status, class,
     },
 };
 
@@ -30,8 +30,14 @@ use super::{
 use crate::{client_memory, host};
 
 impl Kernel {
+    /// The GPU's classes that this module has.
+    fn classes(&self, target: Target) -> Result<Vec<u32>, Status> {
+        let all = self.gpu(target)?.profile.classes.iter().copied();
+        Ok(all.filter(|class| class::exists(*class, self.branch)).collect())
+    }
+
     pub(in super::super) fn class_list(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let classes = self.gpu(target)?.profile.classes;
+        let classes = self.classes(target)?;
         let (given, pointer) = (p.get(&ClassList::numClasses)?, p.get(&ClassList::classList)?);
         // Without a list the call answers how long it has to be.
         if pointer != 0 {
@@ -45,11 +51,11 @@ impl Kernel {
     }
 
     pub(in super::super) fn class_list_v2(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let classes = self.gpu(target)?.profile.classes;
+        let classes = self.classes(target)?;
         if classes.len() > ClassListV2::classList.count(self.branch) as usize {
             return Err(Status::INVALID_STATE.into());
         }
-        for (i, class) in (0..).zip(classes) {
+        for (i, class) in (0..).zip(&classes) {
             p.set_at(&ClassListV2::classList, i, (*class).into())?;
         }
         Ok(p.set(&ClassListV2::numClasses, classes.len() as u64)?)

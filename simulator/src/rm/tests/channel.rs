@@ -229,7 +229,7 @@ impl Raw {
     }
 
     fn generation(&self) -> nv_abi::arch::Generation {
-        if self.branch == Branch::R570 { nv_abi::arch::Generation::Ada } else { nv_abi::arch::Generation::Hopper }
+        self.machine.profile(0).unwrap().generation
     }
 
     pub(super) fn usermode_classes(&self) -> Vec<u32> {

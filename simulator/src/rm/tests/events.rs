@@ -187,7 +187,8 @@ fn the_mmu_fault_is_told_by_the_channel_and_by_the_debugger() {
     };
     let mut bench = Bench::hopper();
     let mut channel = bench.ready();
-    let compute = bench.raw.alloc(bench.raw.client, channel.handle, 0, class::HOPPER_COMPUTE_A, None).unwrap();
+    let compute =
+        bench.raw.alloc(bench.raw.client, channel.handle, 0, class::HOPPER_COMPUTE_A, None).unwrap();
     let params = bench.raw.record(&Debugger::STRUCT, &[(&Debugger::hClass3dObject, compute.into())]);
     let debugger =
         bench.raw.alloc(bench.raw.client, bench.device, 0, class::GT200_DEBUGGER, Some(params)).unwrap();
@@ -213,7 +214,8 @@ fn the_mmu_fault_is_told_by_the_channel_and_by_the_debugger() {
 #[test]
 fn a_single_shot_notifier_fires_once_and_a_data_less_event_is_taken_by_one_poll() {
     let mut bench = Bench::hopper();
-    let (data, bare) = (bench.raw.machine.open(Node::Ctl).unwrap(), bench.raw.machine.open(Node::Ctl).unwrap());
+    let (data, bare) =
+        (bench.raw.machine.open(Node::Ctl).unwrap(), bench.raw.machine.open(Node::Ctl).unwrap());
     for fd in [data, bare] {
         assert_eq!(bench.os_event(fd), Status::NV_OK);
     }

@@ -35,10 +35,8 @@ impl Bench {
 
     fn policy(&self, call: u32, uuid_field: &str, uuid: &[u8; 16], base: u64, bytes: u64) -> Status {
         let layout = u::call(call).unwrap().argument.unwrap();
-        let fields = [
-            (layout.field("requestedBase").unwrap(), base),
-            (layout.field("length").unwrap(), bytes),
-        ];
+        let fields =
+            [(layout.field("requestedBase").unwrap(), base), (layout.field("length").unwrap(), bytes)];
         self.raw.uvm_gpu(call, uuid_field, uuid, &fields)
     }
 }
@@ -108,12 +106,12 @@ fn policies_need_managed_memory_without_gaps() {
     assert_eq!(bench.raw.range(u::UVM_VALIDATE_VA_RANGE, BASE, 2 * PAGE), Status::NV_OK);
     assert_eq!(bench.raw.range(u::UVM_VALIDATE_VA_RANGE, BASE, 8 * PAGE), Status::INVALID_ADDRESS);
     assert_eq!(prefer(&CPU, BASE, 8 * PAGE), Status::NV_OK, "across the cut");
-    let accessed = |uuid: &[u8; 16]| {
-        bench.policy(u::UVM_SET_ACCESSED_BY, "accessedByUuid_uuid", uuid, BASE, PAGE)
-    };
+    let accessed =
+        |uuid: &[u8; 16]| bench.policy(u::UVM_SET_ACCESSED_BY, "accessedByUuid_uuid", uuid, BASE, PAGE);
     assert_eq!(accessed(&bench.uuid), Status::NV_OK);
     assert_eq!(accessed(&[3; 16]), Status::INVALID_DEVICE);
-    for call in [u::UVM_ENABLE_READ_DUPLICATION, u::UVM_DISABLE_READ_DUPLICATION, u::UVM_UNSET_PREFERRED_LOCATION]
+    for call in
+        [u::UVM_ENABLE_READ_DUPLICATION, u::UVM_DISABLE_READ_DUPLICATION, u::UVM_UNSET_PREFERRED_LOCATION]
     {
         let layout = u::call(call).unwrap().argument.unwrap();
         let fields = |bytes| {
@@ -283,7 +281,8 @@ fn atomics_and_pageable_access_answer_as_a_card_on_pci_does() {
     let mut record = bench.raw.record(&P::STRUCT, &[(&P::pageableMemAccess, 1)]);
     bench.raw.machine.ioctl(bench.raw.uvm, u::UVM_PAGEABLE_MEM_ACCESS, record.bytes_mut()).unwrap();
     assert_eq!((record.get(&P::pageableMemAccess), record.get(&P::rmStatus)), (Ok(0), Ok(0)));
-    let on = |uuid: &[u8; 16]| bench.raw.uvm_gpu(u::UVM_PAGEABLE_MEM_ACCESS_ON_GPU, "gpu_uuid_uuid", uuid, &[]);
+    let on =
+        |uuid: &[u8; 16]| bench.raw.uvm_gpu(u::UVM_PAGEABLE_MEM_ACCESS_ON_GPU, "gpu_uuid_uuid", uuid, &[]);
     assert_eq!((on(&bench.uuid), on(&[3; 16])), (Status::NV_OK, Status::INVALID_DEVICE));
     let atomics =
         |uuid: &[u8; 16]| bench.raw.uvm_gpu(u::UVM_ENABLE_SYSTEM_WIDE_ATOMICS, "gpu_uuid_uuid", uuid, &[]);

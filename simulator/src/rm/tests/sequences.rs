@@ -36,8 +36,11 @@ fn step() -> impl Strategy<Value = Step> {
         n.clone().prop_map(Step::Device),
         n.clone().prop_map(Step::Subdevice),
         n.clone().prop_map(Step::Space),
-        (n.clone(), any::<bool>(), 0_u16..600)
-            .prop_map(|(device, system, pages)| Step::Memory { device, system, pages }),
+        (n.clone(), any::<bool>(), 0_u16..600).prop_map(|(device, system, pages)| Step::Memory {
+            device,
+            system,
+            pages
+        }),
         n.clone().prop_map(Step::Virtual),
         n.clone().prop_map(Step::Group),
         (n.clone(), n.clone()).prop_map(|(group, space)| Step::Share { group, space }),
@@ -48,8 +51,11 @@ fn step() -> impl Strategy<Value = Step> {
         n.clone().prop_map(Step::Free),
         (0_u8..40).prop_map(Step::FreeClient),
         n.clone().prop_map(Step::Range),
-        (n.clone(), n.clone(), 0_u8..20)
-            .prop_map(|(memory, range, pages)| Step::MapExternal { memory, range, pages }),
+        (n.clone(), n.clone(), 0_u8..20).prop_map(|(memory, range, pages)| Step::MapExternal {
+            memory,
+            range,
+            pages
+        }),
         n.clone().prop_map(Step::Unmap),
         n.prop_map(Step::FreeRange),
         Just(Step::OpenClose),
@@ -169,7 +175,8 @@ impl Made {
             Step::MapDma { memory, range } => {
                 use rm::NVOS46_PARAMETERS as P;
                 let ((client, memory), (_, range)) = (self.object(memory), self.object(range));
-                let device = self.objects.iter().find(|(of, _)| *of == client).map_or(0, |(_, device)| *device);
+                let device =
+                    self.objects.iter().find(|(of, _)| *of == client).map_or(0, |(_, device)| *device);
                 let fields = [
                     (&P::hClient, u64::from(client)),
                     (&P::hDevice, device.into()),
@@ -184,11 +191,16 @@ impl Made {
                 let (client, handle) = self.object(n);
                 let known = self.clients.contains(&client);
                 let status = self.raw.free(client, handle);
-                assert_eq!(status == Status::NV_OK, known, "a handle of a known client is freed or is nothing");
+                assert_eq!(
+                    status == Status::NV_OK,
+                    known,
+                    "a handle of a known client is freed or is nothing"
+                );
             }
             Step::FreeClient(n) => {
                 // Seldom, and never the first one.
-                if let Some(client) = self.clients.get(n as usize).copied().filter(|c| *c != self.raw.client) {
+                if let Some(client) = self.clients.get(n as usize).copied().filter(|c| *c != self.raw.client)
+                {
                     assert_eq!(self.raw.free(client, client), Status::NV_OK);
                     self.clients.retain(|known| *known != client);
                 }

@@ -177,10 +177,7 @@ fn a_context_dma_is_a_window_inside_its_memory() {
 #[test]
 fn the_heap_control_allocates_tells_and_frees() {
     use rm::NVOS32_PARAMETERS as P;
-    let raw = Raw::on(
-        Machine::builder().gpu(Profile::ad102()).vram(64 << 20),
-        Branch::R570,
-    );
+    let raw = Raw::on(Machine::builder().gpu(Profile::ad102()).vram(64 << 20), Branch::R570);
     let device = raw.device();
     let heap = |fields: Fields<'_>| {
         let mut all = vec![(&P::hRoot, u64::from(raw.client)), (&P::hObjectParent, device.into())];
