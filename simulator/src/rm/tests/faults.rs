@@ -43,6 +43,13 @@ impl Bench {
             &[
                 header(1, 0, 1),
                 compute,
+                // The windows of shared and local memory.
+                header(1, 0x2a0, 2),
+                0x7294,
+                0,
+                header(1, 0x7b0, 2),
+                0x7293,
+                0,
                 // SEND_PCAS_A, SEND_SIGNALING_PCAS2_B with INVALIDATE_COPY_SCHEDULE.
                 header(1, 0x2b4, 1),
                 (QMD >> 8) as u32,
