@@ -1,6 +1,6 @@
 //! Every instruction that is a function of registers, on a card and on the simulator, bit for bit.
 //!
-//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--simulator-only] [--golden FILE]` takes each word of
+//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
 //! `fixtures/sass` for the card's architecture, gives it a probe's registers (see `tests::probe`), runs it on both, and
 //! prints what differs. `--golden` writes what the card answered, for the plain test-suite to replay.
 
@@ -24,6 +24,8 @@ struct Settings {
     only: Option<String>,
     card: bool,
     faults: u32,
+    examples: usize,
+    exponents: Option<String>,
     golden: Option<String>,
 }
 
@@ -36,6 +38,8 @@ fn settings() -> Result<Settings, Failure> {
         only: None,
         card: true,
         faults: 200,
+        examples: 1,
+        exponents: None,
         golden: None,
     };
     let mut arguments = std::env::args().skip(1);
@@ -46,6 +50,8 @@ fn settings() -> Result<Settings, Failure> {
             "--seed" => s.seed = value()?.parse()?,
             "--variants" => s.variants = value()?.parse()?,
             "--faults" => s.faults = value()?.parse()?,
+            "--examples" => s.examples = value()?.parse()?,
+            "--exponents" => s.exponents = Some(value()?),
             "--only" => s.only = Some(value()?),
             "--golden" => s.golden = Some(value()?),
             "--simulator-only" => s.card = false,
@@ -119,6 +125,10 @@ fn main() -> Result<(), Failure> {
     let arch = sass::Arch::from_sm(device.sm()).ok_or("unknown architecture")?;
     let version = device.info().driver_version.clone();
     let cases = cases(arch, &settings)?;
+    if let Some(path) = &settings.exponents {
+        let first = cases.first().ok_or("no instruction")?;
+        return Ok(std::fs::write(path, exponents(device, first)?)?);
+    }
     println!("{arch}, driver {version}: {} instructions, {} lanes each", cases.len(), settings.lanes);
     let mut golden = format!(
         "# What an H200 (driver {version}) leaves behind each instruction: word, FNV-1a of the {} words of {} lanes,\n\
@@ -168,14 +178,11 @@ fn main() -> Result<(), Failure> {
             (Ok(a), Some(Ok(b))) if a == b => 0,
             (Ok(a), Some(Ok(b))) => {
                 let different = a.iter().zip(b).filter(|(a, b)| a != b).count();
-                let first = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
                 println!("DIFFERS {:032x} {instruction}: {different} words", instruction.word);
-                print_lane(
-                    &settings,
-                    first / OUTPUTS,
-                    &a[first / OUTPUTS * OUTPUTS..],
-                    &b[first / OUTPUTS * OUTPUTS..],
-                );
+                let lanes = a.chunks(OUTPUTS).zip(b.chunks(OUTPUTS)).enumerate();
+                for (lane, (mine, theirs)) in lanes.filter(|(_, (a, b))| a != b).take(settings.examples) {
+                    print_lane(&settings, lane, mine, theirs);
+                }
                 1
             }
             (Err(error), None | Some(Ok(_))) => {
@@ -215,6 +222,27 @@ fn main() -> Result<(), Failure> {
         std::fs::write(path, golden)?;
     }
     Ok(())
+}
+
+/// The first predicate that an instruction gives for every pair of FP32 exponents: a line for each of the first
+/// operand and of three pairs of mantissas, a digit for each of the second.
+fn exponents(device: &Device, instruction: &Instruction) -> Result<String, Failure> {
+    let program = Program::new(instruction)?;
+    let mut text = format!("# {instruction}\n");
+    for mantissas in [[0x12_3456, 0x12_3456], [0x7f_ffff, 1], [0, 0x7f_ffff], [0, 0]] {
+        let mut words = Vec::new();
+        for lane in 0..1u32 << 16 {
+            let mut input = [0; probe::INPUTS];
+            (input[0], input[4]) = (lane >> 8 << 23 | mantissas[0], (lane & 255) << 23 | mantissas[1]);
+            words.extend(input);
+        }
+        let answer = program.run_words(device, &[0; probe::INPUTS], &words)?;
+        for line in answer.chunks(256 * OUTPUTS) {
+            text.extend(line.chunks(OUTPUTS).map(|lane| if lane[8] >> 4 & 1 != 0 { '1' } else { '0' }));
+            text.push('\n');
+        }
+    }
+    Ok(text)
 }
 
 /// A lane's inputs and both outputs.

@@ -7,7 +7,7 @@
 //! | registers | hold |
 //! | --- | --- |
 //! | `R8`..`R23`, `UR8`..`UR23` | the lane's sixteen input words; the uniform ones those of the warp's first lane |
-//! | `P0`..`P6` | bits 0 to 6 of the last input word; `UP0`..`UP3` whether `UR8`..`UR11` are negative |
+//! | `P0`..`P6` | bits 0 to 6 of the last input word; `UP0`..`UP6` whether `UR8`..`UR14` are negative |
 //! | `R24`..`R31`, `UR24`, `UR25` | where results go; constants before |
 //! | `c[0]`, the kernel's third parameter | sixteen random words |
 
@@ -528,7 +528,7 @@ impl Program {
             b.place(t::UISETP_GE_U32, is_uniform, 0)?,
             b.place(t::UISETP_GE_U32, is_immediate, 0)?,
         );
-        for i in 0..4u8 {
+        for i in 0..7u8 {
             let to = Operand::Predicate { index: i, negated: false, uniform: true };
             b.put(t::UISETP_GE_U32, &[(p, to), (a, uniform(8 + i)), (v, immediate(0x8000_0000))])?;
         }
@@ -605,13 +605,26 @@ impl Program {
     /// Runs the program on `blocks` blocks with inputs and constants made from `seed`; the words of every lane.
     pub fn run(&self, device: &Device, seed: u64, blocks: u32) -> Result<Vec<u32>, ProbeError> {
         let mut random = Random(seed);
-        let constants: Vec<u8> = inputs(&mut random).iter().flat_map(|word| word.to_le_bytes()).collect();
+        let constants = inputs(&mut random);
         let lanes = (blocks * BLOCK) as usize;
         let mut words = Vec::with_capacity(lanes * INPUTS);
         for _ in 0..lanes {
             words.extend(inputs(&mut random));
         }
-        let input = device.buffer_from(&words)?;
+        self.run_words(device, &constants, &words)
+    }
+
+    /// Runs the program on given words, [`INPUTS`] for each lane, in whole blocks.
+    pub fn run_words(
+        &self,
+        device: &Device,
+        constants: &[u32; INPUTS],
+        words: &[u32],
+    ) -> Result<Vec<u32>, ProbeError> {
+        let lanes = words.len() / INPUTS;
+        let blocks = u32::try_from(lanes).unwrap_or(u32::MAX) / BLOCK;
+        let constants: Vec<u8> = constants.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let input = device.buffer_from(words)?;
         let output = device.video::<u32>(lanes * OUTPUTS)?;
         let module = Module::load(device, &self.cubin()?)?;
         let arguments: [Argument; 3] = [(&output).into(), (&input).into(), Argument::bytes(constants)];
