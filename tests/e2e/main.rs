@@ -8,4 +8,5 @@ mod kernels;
 mod launches;
 mod raw;
 mod refusals;
+mod silicon;
 mod snapshots;

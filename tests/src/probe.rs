@@ -425,6 +425,8 @@ pub fn dress(instruction: &Instruction, random: Option<&mut Random>) -> Result<I
                 // PT where the text hides it: the instruction has no such operand in this form.
                 let index = match (slot.hide, instruction.operands()[place]) {
                     (sass::Hide::Unless(_) | sass::Hide::Always, Operand::Predicate { index: 7, .. }) => 7,
+                    // Compilers pass UPT only; what another one does is not known.
+                    _ if uniform && instruction.op.name().ends_with("MMA") => 7,
                     _ => index,
                 };
                 let negated = if index == 7 {

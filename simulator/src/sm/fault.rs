@@ -8,6 +8,9 @@ pub enum FaultKind {
     /// The word is no instruction that the table knows. The card calls it an illegal instruction.
     #[error("illegal instruction")]
     UnknownInstruction,
+    /// The instruction is known, but no card takes it in this form.
+    #[error("illegal instruction: {0}")]
+    IllegalForm(&'static str),
     /// The instruction is known, and this interpreter does not execute it, or not with these modifiers. The card does.
     #[error("not simulated: {0}")]
     Unsupported(String),

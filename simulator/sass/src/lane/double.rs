@@ -13,8 +13,10 @@ pub const NAN: u64 = 0xfff8_0000_0000_0000;
 const QUIET: u64 = 1 << 51;
 const SIGN: u64 = 1 << 63;
 
+/// Whether the bits are a NaN.
 #[inline(always)]
-const fn is_nan(a: u64) -> bool {
+#[must_use]
+pub const fn is_nan(a: u64) -> bool {
     Format::F64.is_nan(a)
 }
 

@@ -230,20 +230,19 @@ pub const fn fset(condition: bool, float: bool) -> u32 {
 
 /// FCHK.DIVIDE: whether `a / b` needs the slow path.
 ///
-/// A conservative rule, not the card's own: true unless both operands are normal, the quotient is
-/// well inside the normal range and no remainder on the way can be subnormal. Either path computes
-/// the correctly rounded quotient, so the answer shows in run time only.
+/// False where both operands are normal, the quotient is inside the normal range and no remainder on the way can be
+/// subnormal. Measured on an H200 for every pair of exponents with four pairs of mantissas, which do not matter.
 #[inline(always)]
 pub const fn fchk(a: u32, b: u32) -> bool {
     let exponent_a = (a >> 23 & 255) as i32;
     let exponent_b = (b >> 23 & 255) as i32;
     let quotient = exponent_a - exponent_b;
-    let fast = exponent_a >= 32
+    let fast = exponent_a >= 25
         && exponent_a <= 254
         && exponent_b >= 2
         && exponent_b <= 251
-        && quotient >= -96
-        && quotient <= 125;
+        && quotient >= -124
+        && quotient <= 126;
     !fast
 }
 

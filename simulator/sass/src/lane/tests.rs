@@ -987,3 +987,24 @@ fn compiled_fp64_minimum_and_maximum_are_those_of_the_card() {
     }
     assert_eq!(lines, 225);
 }
+
+#[test]
+fn the_fast_division_takes_as_many_pairs_of_exponents_as_on_an_h200() {
+    let pairs =
+        (0..256u32).flat_map(|a| (0..256u32).map(move |b| (a << 23 | 0x12_3456, b << 23 | 0x12_3456)));
+    assert_eq!(pairs.filter(|(a, b)| !float::fchk(*a, *b)).count(), 44_246);
+    let edges = [
+        (25, 2),
+        (24, 2),
+        (25, 1),
+        (254, 251),
+        (254, 252),
+        (255, 200),
+        (127, 251),
+        (126, 251),
+        (253, 127),
+        (253, 126),
+    ];
+    let slow = edges.map(|(a, b): (u32, u32)| float::fchk(a << 23, b << 23));
+    assert_eq!(slow, [false, true, true, false, true, true, false, true, false, true]);
+}

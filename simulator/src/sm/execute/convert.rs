@@ -90,7 +90,12 @@ fn source(core: &Core<'_>, op: &Micro, format: FloatFormat, shift: u64) -> [u64;
         FloatFormat::F64 => super::double::source(core, op.b, op.extra.into(), 1),
         FloatFormat::F32 => {
             let (keep, flip) = marks(op.extra.into(), 1);
-            core.row(op.b).map(|v| u64::from((v & keep) ^ flip))
+            // Widened, a NaN keeps its sign (measured on H200).
+            let widens = Formats::of(op.payload).other == FloatFormat::F64;
+            core.row(op.b).map(|v| {
+                let nan = v & 0x7fff_ffff > 0x7f80_0000;
+                u64::from(if widens && nan { v } else { (v & keep) ^ flip })
+            })
         }
         FloatFormat::F16 | FloatFormat::Bf16 => {
             let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);

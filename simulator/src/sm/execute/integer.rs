@@ -194,12 +194,15 @@ handlers! {
     };
     /// IMAD.HI.
     MadHigh = |core, op, mask| {
-        let sign = sign(flag(op, 2));
+        let (flip, extended, sign) = (flag(op, 0), flag(op, 1), sign(flag(op, 2)));
+        let p = core.predicate(op.from[0]);
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
         let mut out = [0; LANES];
         let mut carries = [0; LANES];
         for i in 0..LANES {
-            let (v, over) = integer::imad_wide_carry(a[i], b[i], c[i], false, sign);
+            let c = if flip { !c[i] } else { c[i] };
+            let carry = if extended { bit(p, i) } else { flip };
+            let (v, over) = integer::imad_wide_carry(a[i], b[i], c, carry, sign);
             out[i] = (v >> 32) as u32;
             carries[i] = u32::from(over).wrapping_neg();
         }
@@ -332,13 +335,14 @@ handlers! {
         let mut out = [0; LANES];
         let mut carry = [0; LANES];
         for i in 0..LANES {
-            let b = if negate_b { b[i].wrapping_neg() } else { b[i] };
+            // A negated addend is its complement and a carry in, which shows in the carry out (measured on H200).
+            let b = if negate_b { !b[i] } else { b[i] };
+            let carry_in = if extended { bit(p, i) } else { negate || negate_b };
             let upper = if sign_extend { integer::sign_fill(a[i]) } else { c[i] };
-            let (v, over) = match (high, extended) {
-                (false, false) => integer::lea(a[i], b, shift, negate),
-                (false, true) => integer::lea_x(a[i], b, shift, negate, bit(p, i)),
-                (true, false) => integer::lea_hi(a[i], upper, b, shift, negate),
-                (true, true) => integer::lea_hi_x(a[i], upper, b, shift, negate, bit(p, i)),
+            let (v, over) = if high {
+                integer::lea_hi_x(a[i], upper, b, shift, negate, carry_in)
+            } else {
+                integer::lea_x(a[i], b, shift, negate, carry_in)
             };
             out[i] = v;
             carry[i] = u32::from(over).wrapping_neg();

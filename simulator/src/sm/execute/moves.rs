@@ -247,6 +247,10 @@ handlers! {
     /// R2UR: the value of the lowest lane.
     R2ur = |core, op, mask| {
         let value = core.lowest(op.a, mask);
+        let v = core.row(op.a);
+        let others = ballot(|lane| v[lane] != value);
+        let before = if op.payload != 0 { core.predicate(op.from[0]) } else { 0 };
+        core.put_predicate(op.to[0], mask, others | before);
         core.put_uniform(op.d, value);
         Flow::Next
     };

@@ -107,14 +107,25 @@ fn fragment<const N: usize>(core: &Core<'_>, first: RowIndex, count: usize) -> [
     registers
 }
 
-/// The register pairs of a fragment.
+/// The register pairs of source number `slot`, with its marks.
 #[inline(always)]
-fn pairs<const N: usize>(core: &Core<'_>, first: RowIndex, count: usize) -> [Pair; N] {
+fn pairs<const N: usize>(core: &Core<'_>, op: &Micro, slot: u32, count: usize) -> [Pair; N] {
+    let first = [op.a, op.b, op.c][slot as usize];
     let mut registers = [[0; LANES]; N];
     for (pair, to) in registers.iter_mut().enumerate().take(count) {
-        *to = core.pair(first.plus(2 * pair as u16));
+        *to = super::double::source(core, first.plus(2 * pair as u16), op.extra.into(), slot);
     }
     registers
+}
+
+/// Flips the signs of a fragment's numbers.
+fn negate(registers: &mut [[u32; LANES]], factor: Factor) {
+    let signs = match factor {
+        Factor::F16 | Factor::Bf16 => 0x8000_8000,
+        Factor::Tf32 => 0x8000_0000,
+        Factor::E4M3 | Factor::E5M2 => 0x8080_8080,
+    };
+    registers.iter_mut().flatten().for_each(|v| *v ^= signs);
 }
 
 /// Writes D; a form that there is not stops the kernel.
@@ -138,9 +149,15 @@ handlers! {
     FloatMma = |core, op, mask| {
         let (form, numerics) = float_form(op.payload);
         let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
-        let a: [_; 4] = fragment(core, op.a, na);
-        let b: [_; 4] = fragment(core, op.b, nb);
+        let mut a: [_; 4] = fragment(core, op.a, na);
+        let mut b: [_; 4] = fragment(core, op.b, nb);
         let c: [_; 4] = fragment(core, op.c, nc);
+        if op.extra & 1 != 0 {
+            negate(&mut a, form.factors[0]);
+        }
+        if op.extra & 2 != 0 {
+            negate(&mut b, form.factors[1]);
+        }
         let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
         let d = if form.sparse {
             let (metadata, selector) = sparsity(core, op);
@@ -182,9 +199,9 @@ handlers! {
         let (rows, k) = ((op.payload >> 8 & 0xff) as usize, (op.payload >> COLUMNS & 0xfff) as usize);
         let rounding = Rounding::from_code(op.payload as u32);
         let (na, nb, nc) = (rows * k / 32, 8 * k / 32, rows / 4);
-        let a: [_; 8] = pairs(core, op.a, na);
-        let b: [_; 4] = pairs(core, op.b, nb);
-        let c: [_; 4] = pairs(core, op.c, nc);
+        let a: [_; 8] = pairs(core, op, 0, na);
+        let b: [_; 4] = pairs(core, op, 1, nb);
+        let c: [_; 4] = pairs(core, op, 2, nc);
         match mma::dmma(rows, k, rounding, &a[..na.min(8)], &b[..nb.min(4)], &c[..nc.min(4)]) {
             Some(d) => {
                 for (pair, v) in d.iter().enumerate().take(nc) {

@@ -150,7 +150,7 @@ fn fsel(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn fset(r: &mut Reader<'_>) -> Read<Micro> {
-    let float = r.flag(F::BFloat);
+    let float = r.spelling(F::BFloat) == ".BF";
     let code = r.field(F::Compare);
     let flushes = r.flag(F::Ftz);
     let boolean = boolean(r)?;

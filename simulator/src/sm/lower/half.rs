@@ -1,7 +1,7 @@
 //! Packed half precision.
 
 use sass::lane::half::{HalfFormat, HalfMode, Swizzle};
-use sass::{FieldId as F, Half, Op};
+use sass::{FieldId as F, Half, Op, Operand};
 
 use super::super::execute::half as x;
 use super::super::micro::Micro;
@@ -70,6 +70,9 @@ fn hadd2(r: &mut Reader<'_>) -> Read<Micro> {
     let float = r.flag(F::Float32);
     let mut micro = arithmetic::<x::Hadd2>(r, 2)?;
     if float {
+        if !matches!(r.operand(1)?, Operand::Register { index: Operand::RZ, .. }) {
+            return Err(Refusal::Illegal("HADD2.F32 converts: its first source is RZ"));
+        }
         micro.run = r.handler::<x::Hadd2Float>();
     }
     Ok(micro)

@@ -45,6 +45,9 @@ fn sign(r: &mut Reader<'_>, field: F) -> Read<Sign> {
     }
 }
 
+/// An H200 refuses IADD3 and LEA, and their uniform forms, so.
+const BOTH_NEGATED: &str = "the first two sources are both negated";
+
 fn bits(flags: &[bool]) -> u8 {
     flags.iter().enumerate().fold(0, |bits, (i, flag)| bits | u8::from(*flag) << i)
 }
@@ -67,6 +70,9 @@ fn iadd3(r: &mut Reader<'_>) -> Read<Micro> {
         // Printed, and read, with `.X` only.
         r.ignore_operand(6);
         r.ignore_operand(7);
+    }
+    if flip[0] && flip[1] {
+        return Err(Refusal::Illegal(BOTH_NEGATED));
     }
     micro.extra = bits(&flip);
     let carries = micro.to != [PredicateOut::NONE; 2];
@@ -152,10 +158,7 @@ fn imad_wide(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn imad_hi(r: &mut Reader<'_>) -> Read<Micro> {
-    let (mut micro, _, extended, flip) = wide(r, 1)?;
-    if extended || flip {
-        return Err(Refusal::unsupported("this form of IMAD.HI"));
-    }
+    let (mut micro, ..) = wide(r, 1)?;
     micro.run = r.plain_handler::<x::MadHigh>();
     Ok(micro)
 }
@@ -321,11 +324,11 @@ fn lea(r: &mut Reader<'_>) -> Read<Micro> {
     let shift = r.immediate(5)?;
     if extended {
         micro.from[0] = r.predicate(6)?;
-        if negate_b {
-            return Err(Refusal::unsupported("a negated addend with .X"));
-        }
     } else {
         r.ignore_operand(6);
+    }
+    if negate_a && negate_b {
+        return Err(Refusal::Illegal(BOTH_NEGATED));
     }
     micro.payload = shift & 31;
     micro.extra = bits(&[negate_a, negate_b, high, extended, sign_extend]);

@@ -94,6 +94,7 @@ fn one(
         Ok(micro) => Ok(Micro { guard, kind, ..micro }),
         Err(refusal) => {
             let fault = match refusal {
+                Refusal::Illegal(what) => FaultKind::IllegalForm(what),
                 Refusal::Register => FaultKind::OutOfRangeRegister { registers },
                 Refusal::Unsupported(what) => {
                     FaultKind::Unsupported(format!("{}: {what}", name(instruction)))

@@ -183,12 +183,17 @@ fn r2ur(r: &mut Reader<'_>) -> Read<Micro> {
         ".OR" => true,
         other => return Err(Refusal::unsupported(format!("function {other}"))),
     };
-    if or {
-        return Err(Refusal::unsupported("function .OR"));
-    }
     let mut micro = r.plain_micro::<x::R2ur>();
+    micro.payload = or.into();
+    // sm_90 has another opcode, with a predicate: which lanes hold another value than what all get. `.OR` joins it with
+    // what it was (measured on H200).
     let first = usize::from(matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })));
-    // A predicate destination other than PT is left unread, and so refused.
+    if first == 1 {
+        micro.from[0] = r.predicate(0)?;
+        micro.to[0] = r.predicate_to(0)?;
+    } else if r.instruction.arch >= sass::Arch::Sm90 {
+        return Err(Refusal::Illegal("an H200 has no R2UR of this opcode"));
+    }
     micro.d = r.to(first, 1)?;
     micro.a = r.plain(first + 1, 1)?;
     Ok(micro)

@@ -14,6 +14,8 @@ use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
 pub(in crate::sm) enum Refusal {
     /// It is known, but not simulated in this form: what is missing.
     Unsupported(String),
+    /// A form that decodes, and that the card takes for an illegal instruction.
+    Illegal(&'static str),
     /// A register that the launch does not have.
     Register,
 }
@@ -279,6 +281,8 @@ impl<'a> Reader<'a> {
             ..
         } = self.operand(slot)?
             && !marks.invert
+            // A mark of FP64 leaves NaNs alone, so that it needs the value.
+            && (words == 1 || marks == Marks::default())
         {
             let keep = if marks.absolute { 0x7fff_ffff } else { u32::MAX };
             let flip = if marks.negate { 0x8000_0000 } else { 0 };

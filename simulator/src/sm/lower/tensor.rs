@@ -5,7 +5,7 @@ use sass::{Arch, FieldId as F, Op};
 
 use super::super::execute::tensor as x;
 use super::super::micro::Micro;
-use super::float::rounding;
+use super::float::{marks, rounding};
 use super::reader::{Read, Reader, Refusal};
 
 pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
@@ -41,13 +41,14 @@ fn shape(r: &mut Reader<'_>) -> Read<(u8, u8)> {
     })
 }
 
-/// Reads D, A, B, C of so many registers.
+/// Reads D, A, B, C of so many registers, with the marks of those that have some.
 fn fragments(r: &mut Reader<'_>, micro: &mut Micro, registers: Registers) -> Read<()> {
     let Registers { a, b, c } = registers;
     micro.d = r.to(0, c as u16)?;
-    micro.a = r.plain(1, a as u16)?;
-    micro.b = r.plain(2, b as u16)?;
-    micro.c = r.plain(3, c as u16)?;
+    for (slot, registers) in [a, b, c].into_iter().enumerate() {
+        let source = r.float(slot + 1, registers as u16)?;
+        marks(micro, slot, source);
+    }
     Ok(())
 }
 
