@@ -54,7 +54,9 @@ struct SmState {
 /// What an exception leaves in the registers. `None` for what is no exception of a warp.
 fn registers(fault: &Fault) -> Option<SmState> {
     let (error, address) = match &fault.kind {
-        FaultKind::UnknownInstruction | FaultKind::Unsupported(_) => (esr::ILLEGAL_INSTR_ENCODING, None),
+        FaultKind::UnknownInstruction | FaultKind::IllegalForm(_) | FaultKind::Unsupported(_) => {
+            (esr::ILLEGAL_INSTR_ENCODING, None)
+        }
         FaultKind::OutOfRangeRegister { .. } => (esr::OOR_REG, None),
         FaultKind::IllegalBarrier { .. } => (esr::ILLEGAL_INSTR_PARAM, None),
         FaultKind::Misaligned { address } => (esr::MISALIGNED_ADDR, Some(*address)),
