@@ -1,6 +1,6 @@
 //! Every instruction that is a function of registers, on a card and on the simulator, bit for bit.
 //!
-//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
+//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--rounds N] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
 //! `fixtures/sass` for the card's architecture, gives it a probe's registers (see `tests::probe`), runs it on both, and
 //! prints what differs. `--golden` writes what the card answered, for the plain test-suite to replay.
 
@@ -21,6 +21,7 @@ struct Settings {
     golden_lanes: u32,
     seed: u64,
     variants: u32,
+    rounds: u32,
     only: Option<String>,
     card: bool,
     faults: u32,
@@ -35,6 +36,7 @@ fn settings() -> Result<Settings, Failure> {
         golden_lanes: 1 << 10,
         seed: 1,
         variants: 3,
+        rounds: 0,
         only: None,
         card: true,
         faults: 200,
@@ -52,6 +54,7 @@ fn settings() -> Result<Settings, Failure> {
             "--faults" => s.faults = value()?.parse()?,
             "--examples" => s.examples = value()?.parse()?,
             "--exponents" => s.exponents = Some(value()?),
+            "--rounds" => s.rounds = value()?.parse()?,
             "--only" => s.only = Some(value()?),
             "--golden" => s.golden = Some(value()?),
             "--simulator-only" => s.card = false,
@@ -156,7 +159,12 @@ fn main() -> Result<(), Failure> {
     for instruction in &cases {
         let name = instruction.op.name();
         let entry = tally.entry(name).or_default();
-        let program = Program::new(instruction)?;
+        // The tensor cores' arithmetic takes the simulator a hundred times longer.
+        let rounds = if name.ends_with("MMA") { settings.rounds.div_ceil(64) } else { settings.rounds };
+        let program = match rounds {
+            0 => Program::new(instruction)?,
+            rounds => Program::repeated(instruction, rounds)?,
+        };
         let mine = program.run(&simulator, settings.seed, settings.lanes / BLOCK);
         if mine.is_err() {
             simulator = simulated(&profile)?;

@@ -29,6 +29,10 @@ mod template {
     pub const UMOV: u128 = 0x003fca00000000000000000100057882;
     pub const IMAD: u128 = 0x000fca00078e02000000000205027224;
     pub const IMAD_WIDE: u128 = 0x001fc600078e00020000000200027825;
+    pub const IMAD_IMMEDIATE: u128 = 0x010fe200078e02000000000207007824;
+    pub const IADD3_IMMEDIATE: u128 = 0x000fc00007ffe0ff0000000100007810;
+    pub const ISETP_NE: u128 = 0x000fd60003f05270000000ff0000720c;
+    pub const BRA: u128 = 0x000fea00038000000000000000040947;
     pub const LDC: u128 = 0x000e24000000080000000000ff007b82;
     pub const LDC_64: u128 = 0x000e220000000a0000008600ff027b82;
     pub const ULDC_64: u128 = 0x000fe40000000a000000460000047ab9;
@@ -261,6 +265,48 @@ impl Builder {
         self.put(word, &[(place, at), (value, register(data))])
     }
 
+    /// `d = a * factor + c`.
+    fn multiply_add(&mut self, d: u8, a: u8, factor: u32, c: u8) -> Result<(), ProbeError> {
+        let is_register = |o: &Operand| matches!(o, Operand::Register { .. });
+        let is_immediate = |o: &Operand| matches!(o, Operand::Immediate { .. });
+        let [to, from, sum] = [0, 1, 2].map(|n| self.place(template::IMAD_IMMEDIATE, is_register, n));
+        let place = self.place(template::IMAD_IMMEDIATE, is_immediate, 0)?;
+        let operands =
+            [(to?, register(d)), (from?, register(a)), (place, immediate(factor)), (sum?, register(c))];
+        self.put(template::IMAD_IMMEDIATE, &operands)
+    }
+
+    /// Adds the results to the digests, makes new inputs, and goes back to `start` while rounds are left.
+    fn next_round(&mut self, start: usize) -> Result<(), ProbeError> {
+        for i in 0..8 {
+            self.multiply_add(40 + i, 40 + i, 0x0100_0193, 24 + i)?;
+        }
+        self.multiply_add(47, 47, 0x0100_0193, 32)?;
+        for i in 0..16u8 {
+            self.multiply_add(8 + i, 8 + i, 0x915f_77f5, 8 + (i + 1) % 16)?;
+        }
+        let is_register = |o: &Operand| matches!(o, Operand::Register { .. });
+        let is_immediate = |o: &Operand| matches!(o, Operand::Immediate { .. });
+        let [to, from] = [0, 1].map(|n| self.place(template::IADD3_IMMEDIATE, is_register, n));
+        let one = self.place(template::IADD3_IMMEDIATE, is_immediate, 0)?;
+        let operands = [(to?, register(48)), (from?, register(48)), (one, immediate(u32::MAX))];
+        self.put(template::IADD3_IMMEDIATE, &operands)?;
+        let from = self.place(template::ISETP_NE, is_register, 0)?;
+        let p6 = Operand::Predicate { index: 6, negated: false, uniform: false };
+        self.put(template::ISETP_NE, &[(0, p6), (from, register(48))])?;
+        let mut branch = self.template(template::BRA)?;
+        branch.guard.index = 6;
+        branch.address = 16 * self.words.len() as u64;
+        let label = self.place(template::BRA, |o| matches!(o, Operand::Label { .. }), 0)?;
+        let target = Operand::Label { target: 16 * start as i64 };
+        branch.set_operand(label, target).ok_or_else(|| ProbeError::Template(String::from("no label")))?;
+        self.push(branch)?;
+        for i in 0..8 {
+            self.multiply_add(24 + i, 40 + i, 1, Operand::RZ)?;
+        }
+        Ok(())
+    }
+
     /// The place of the kind `wanted` among an instruction's operands.
     fn place(&self, word: u128, wanted: fn(&Operand) -> bool, nth: usize) -> Result<usize, ProbeError> {
         let instruction = self.template(word)?;
@@ -481,6 +527,17 @@ const NO_BIT: u8 = 255;
 impl Program {
     /// The program that executes `instruction`, dressed already.
     pub fn new(instruction: &Instruction) -> Result<Self, ProbeError> {
+        Self::build(instruction, None)
+    }
+
+    /// The program that executes `instruction`, dressed already, that many times. Between two rounds each input register
+    /// becomes itself times a constant plus its neighbour; what is stored in the place of `R24` to `R31` is a
+    /// running digest of the results of all rounds.
+    pub fn repeated(instruction: &Instruction, rounds: u32) -> Result<Self, ProbeError> {
+        Self::build(instruction, Some(rounds))
+    }
+
+    fn build(instruction: &Instruction, rounds: Option<u32>) -> Result<Self, ProbeError> {
         use template as t;
         let arch = instruction.arch;
         let (parameters, descriptor) = layout(arch);
@@ -536,6 +593,13 @@ impl Program {
         }
         let mask = b.place(t::R2P, is_immediate, 0)?;
         let from = b.place(t::R2P, is_register, 0)?;
+        if let Some(rounds) = rounds {
+            for i in 0..8 {
+                b.put(t::MOV_IMMEDIATE, &[(0, register(40 + i)), (source, immediate(u32::from(i)))])?;
+            }
+            b.put(t::MOV_IMMEDIATE, &[(0, register(48)), (source, immediate(rounds))])?;
+        }
+        let start = b.words.len();
         b.put(t::R2P, &[(from, register(23)), (mask, immediate(0x7f))])?;
         b.push(*instruction)?;
         for _ in 0..4 {
@@ -543,6 +607,9 @@ impl Program {
         }
         let mask = b.place(t::P2R, is_immediate, 0)?;
         b.put(t::P2R, &[(0, register(32)), (mask, immediate(0x7f))])?;
+        if rounds.is_some() {
+            b.next_round(start)?;
+        }
         let (one, which) = (b.place(t::USEL, is_immediate, 0)?, b.place(t::USEL, is_predicate, 0)?);
         let zero = b.place(t::USEL, is_uniform, 1)?;
         for i in 4..6u8 {
