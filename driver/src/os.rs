@@ -138,6 +138,36 @@ pub(crate) fn free_anonymous(address: u64, length: u64) -> Result<(), Errno> {
     unmap(address, length)
 }
 
+/// Zeroed pages of this process that can be shared with a GPU (`NV01_MEMORY_SYSTEM_OS_DESCRIPTOR`). Dropping the value
+/// unmaps them.
+#[derive(Debug)]
+pub struct SharedPages {
+    address: u64,
+    length: u64,
+}
+
+impl SharedPages {
+    /// So many bytes, in whole pages.
+    pub fn new(bytes: u64) -> Result<Self, Errno> {
+        let length = bytes.max(1).checked_next_multiple_of(4 << 10).ok_or(Errno::ENOMEM)?;
+        let mapping = Mapping { address: None, length, offset: 0 };
+        let address = map(-1, mapping, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
+        Ok(Self { address, length })
+    }
+
+    /// Where they lie.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for SharedPages {
+    fn drop(&mut self) {
+        // Nothing can be reported from a drop; the mapping is this value's own.
+        let _ = unmap(self.address, self.length);
+    }
+}
+
 /// A window of mapped memory that the GPU shares: bounded, volatile access by offset.
 ///
 /// The owner of the mapping keeps it alive for as long as the window is used.

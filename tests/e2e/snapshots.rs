@@ -4,8 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use nv_abi::Branch;
-use nv_capture::{Event, Recorder, normal::normalise, text::submissions};
-use nv_driver::{ArgumentPath, ComputeQueue, CopyQueue, Device, Module, Options, System};
+use nv_capture::{
+    Capture, Event, Recorder, diff, format, lint, normal::normalise, replay::replay, text::submissions,
+};
+use nv_driver::{ArgumentPath, ComputeQueue, CopyQueue, Device, Module, Options, System, os::SharedPages};
 use nv_simulator::{machine::Machine, profile::Profile};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -154,4 +156,54 @@ fn a_bound_queue_differs_between_submissions_only_in_what_was_patched() {
         drop(queue);
         insta::assert_snapshot!(format!("bound_{name}"), recorded.text());
     }
+}
+
+/// A capture of a launch, and the machine's faults.
+fn launched(grid: u32) -> Capture {
+    let recorded = Recorded::new(&Profile::ad102(), ArgumentPath::CpuWritten);
+    recorded.recorder.note_data();
+    let device = recorded.device.clone();
+    let kernel = recorded.vector_add();
+    let (a, sum) = (device.buffer_from(&[1.0f32; 1000]).unwrap(), device.video::<f32>(1000).unwrap());
+    let arguments = [(&sum).into(), (&a).into(), (&a).into(), 1000u32.into()];
+    kernel.launch([grid, 1, 1], [256, 1, 1], &arguments).unwrap();
+    device.synchronize().unwrap();
+    recorded.recorder.capture()
+}
+
+#[test]
+fn a_capture_reads_back_from_its_text_and_replays_without_a_difference() {
+    let capture = launched(4);
+    let read = format::parse(&format::text(&capture)).unwrap();
+    assert_eq!(read, capture);
+    let machine = Machine::builder().driver("580.159.04").gpu(Profile::ad102()).build().unwrap();
+    let mut kept = Vec::new();
+    let mut pages = |bytes| {
+        kept.push(SharedPages::new(bytes)?);
+        Ok(kept.last().map_or(0, SharedPages::address))
+    };
+    let report = replay(&read, &*machine, &mut pages).unwrap();
+    assert!(report.differences.is_empty(), "{:#?}", report.differences);
+    assert!(machine.faults().is_empty(), "{:?}", machine.faults());
+    assert!(report.submissions > 8 && report.semaphores > 0 && report.calls > 50, "{report:?}");
+    // The kernel ran again, on the data of the capture.
+    let (did, instructions) = (&machine.statistics()[0], 1000 / 32 * 16);
+    assert!(did.launches == 1 && did.instructions >= instructions, "{did:?}");
+}
+
+#[test]
+fn two_runs_of_one_program_do_not_differ_and_another_grid_is_all_that_does() {
+    let (first, second, wider) = (launched(4), launched(4), launched(8));
+    let options = diff::Options::default();
+    let same = diff::captures(&first, &second, options);
+    assert!(same.is_empty() && same.compared > 100, "{same}");
+    let different = diff::captures(&first, &wider, options);
+    assert_eq!(different.len(), 1, "{different}");
+    assert!(different.to_string().contains("grid: 4 x 1 x 1 -> 8 x 1 x 1"), "{different}");
+}
+
+#[test]
+fn the_drivers_own_submissions_break_no_rule() {
+    let findings = lint::lint(&launched(4));
+    assert!(findings.is_empty(), "{findings:?}");
 }

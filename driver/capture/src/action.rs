@@ -220,11 +220,53 @@ impl Stream {
         self.generation.qmd_version()
     }
 
-    /// Bytes that an inline upload wrote, if all of them are known.
+    /// Notes an upload. What it covers of earlier ones is forgotten.
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        let end = address + bytes.len() as u64;
+        let below = self.written.range(..end).rev();
+        let old: Vec<u64> = below
+            .take_while(|(start, old)| *start + old.len() as u64 > address)
+            .map(|(start, _)| *start)
+            .collect();
+        for start in old {
+            let Some(mut head) = self.written.remove(&start) else { continue };
+            if let Some(skip) = end.checked_sub(start).filter(|skip| *skip < head.len() as u64) {
+                self.written.insert(end, head[skip as usize..].to_vec());
+            }
+            if start < address {
+                head.truncate((address - start) as usize);
+                self.written.insert(start, head);
+            }
+        }
+        self.written.insert(address, bytes.to_vec());
+    }
+
+    /// Bytes that inline uploads wrote, if all of them are known.
     pub fn written(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
-        let (start, found) = self.written.range(..=address).next_back()?;
-        let skip = usize::try_from(address - start).ok()?;
-        found.get(skip..skip.checked_add(bytes)?).map(<[u8]>::to_vec)
+        let found = self.written_part(address, bytes)?;
+        (found.len() == bytes).then_some(found)
+    }
+
+    /// The same up to the last byte that was written, with zeroes in between: clients declare longer banks than they
+    /// fill. `None` if the first byte was not written.
+    pub fn written_part(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let end = address.checked_add(bytes as u64)?;
+        let (first, _) = self.written.range(..=address).next_back()?;
+        let mut found = Vec::new();
+        for (start, data) in self.written.range(*first..end) {
+            let skip = address.saturating_sub(*start) as usize;
+            let Some(data) = data.get(skip..).filter(|data| !data.is_empty()) else { continue };
+            let at = (start + skip as u64 - address) as usize;
+            let data = &data[..data.len().min(bytes - at)];
+            found.resize(at + data.len(), 0);
+            found[at..].copy_from_slice(data);
+        }
+        let begins = self
+            .written
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(start, data)| address - start < data.len() as u64);
+        (begins && !found.is_empty()).then_some(found)
     }
 
     /// The packets and the actions of a segment.
@@ -380,7 +422,7 @@ impl Stream {
                 let Pending { address, length, mut bytes } = self.upload.take()?;
                 bytes.truncate(length);
                 if bytes.len() <= LONGEST_KEPT {
-                    self.written.insert(address, bytes.clone());
+                    self.write(address, &bytes);
                 }
                 Some(Action::Upload { address, bytes })
             }
@@ -504,4 +546,27 @@ pub fn chain(
         found.push((address, bytes));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_uploads_cover_earlier_ones_and_gaps_read_as_zeroes() {
+        let mut stream = Stream::of(Generation::Hopper);
+        stream.write(0x1000, &[1; 16]);
+        stream.write(0x1004, &[2; 4]);
+        stream.write(0x1014, &[3; 4]);
+        assert_eq!(stream.written(0x1002, 8), Some(vec![1, 1, 2, 2, 2, 2, 1, 1]));
+        assert_eq!(
+            stream.written(0x1000, 0x18).map(|bytes| bytes[15..21].to_vec()),
+            Some(vec![1, 0, 0, 0, 0, 3])
+        );
+        assert_eq!(stream.written_part(0x1010, 8), None);
+        assert_eq!(stream.written_part(0x1014, 100), Some(vec![3; 4]));
+        stream.write(0xff0, &[4; 0x40]);
+        assert_eq!(stream.written(0x1000, 16), Some(vec![4; 16]));
+        assert_eq!(stream.written(0x1030, 1), None);
+    }
 }

@@ -3,7 +3,11 @@
 //! Through `/proc/self/mem`, because that also reaches the mappings of device nodes, whose memory the cross-process
 //! copies of the kernel refuse.
 
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+};
 
 /// Reads memory by address.
 #[derive(Debug)]
@@ -13,6 +17,19 @@ impl ClientMemory {
     /// Opens the process's own memory.
     pub fn open() -> io::Result<Self> {
         File::open("/proc/self/mem").map(Self)
+    }
+
+    /// Opens it for writing as well.
+    pub fn open_writable() -> io::Result<Self> {
+        OpenOptions::new().read(true).write(true).open("/proc/self/mem").map(Self)
+    }
+
+    /// Writes bytes; `None` if any of them is not mapped, or the memory was not opened for writing.
+    ///
+    /// Meant for memory that a device shares with this process. Writing to memory that Rust owns is as wrong as it is
+    /// by any other way.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
+        self.0.write_all_at(bytes, address).ok()
     }
 
     /// Reads exactly so many bytes; `None` if any of them is not mapped.

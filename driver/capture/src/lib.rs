@@ -5,7 +5,10 @@
 //! - [`Recorder`] wraps anything that implements the boundary's two traits and notes every call, mapping and
 //!   submission, with pushbuffers, launch descriptors and constant banks;
 //! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
-//!   prints both; [`assert_pushbuffer_snapshot!`] compares a driver's pushbuffer with a snapshot in one line.
+//!   prints both; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
+//! - [`replay`] does again what a capture says, on any backend; [`timeline`] shows it in a browser's trace viewer;
+//! - [`diff`] says what two captures mean differently; [`lint`] what in one is wrong;
+//! - [`assert_pushbuffer_snapshot!`] compares a driver's pushbuffer with a snapshot in one line.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -29,12 +32,17 @@
 pub mod action;
 mod client;
 mod describe;
+pub mod diff;
 mod event;
+pub mod format;
 pub mod import;
+pub mod lint;
 pub mod normal;
 mod recorder;
+pub mod replay;
 mod symbols;
 pub mod text;
+pub mod timeline;
 mod tracker;
 
 pub use action::{Action, Step, Stream};

@@ -48,6 +48,8 @@ struct State {
     tracker: Tracker,
     streams: HashMap<u32, Stream>,
     start: Instant,
+    /// Whether the sources of copies are noted as well.
+    data: bool,
 }
 
 impl<B> fmt::Debug for Recorder<B> {
@@ -68,6 +70,7 @@ impl<B> Recorder<B> {
             tracker: Tracker::new(branch),
             streams: HashMap::new(),
             start: Instant::now(),
+            data: false,
         };
         Ok(Arc::new(Self { inner, memory: ClientMemory::open()?, state: Mutex::new(state) }))
     }
@@ -75,6 +78,11 @@ impl<B> Recorder<B> {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic between two pushes leaves a shorter list, which is still one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on also notes what copies read, where the client can see it: a replay then has the data it needs.
+    pub fn note_data(&self) {
+        self.state().data = true;
     }
 
     /// Everything so far.
@@ -194,6 +202,11 @@ impl<B> Recorder<B> {
         let version = stream.qmd_version();
         let mut found = Vec::new();
         for step in steps {
+            if let (true, Action::Copy { source, line, lines: 1, .. }) = (state.data, &step.action)
+                && let Some(bytes) = self.read(&state.tracker, *source, *line as usize)
+            {
+                found.push(Memory { kind: MemoryKind::Other, address: *source, bytes });
+            }
             let Action::Launch { qmd, .. } = step.action else { continue };
             let read = |address, bytes| {
                 self.read(&state.tracker, address, bytes).or_else(|| stream.written(address, bytes))

@@ -10,7 +10,7 @@ use nv_abi::{
 
 use crate::{
     Capture,
-    action::{Action, Stream},
+    action::{Action, Stream, chain},
     describe,
     event::{Event, MemoryKind},
     normal::{Places, segment},
@@ -85,6 +85,137 @@ pub fn submissions(capture: &Capture, skip: usize) -> String {
                 }
             }
             _ => {}
+        }
+    }
+    out
+}
+
+/// The launches of a capture: per launch its kernel, grid, block, shared memory, registers and the constants that it
+/// reads. Descriptors come from the capture's memory, or from what the pushbuffers themselves upload.
+pub fn launches(capture: &Capture) -> String {
+    let symbols = Symbols::of(&capture.events);
+    let mut out = String::new();
+    let mut streams: HashMap<u32, Stream> = HashMap::new();
+    let mut noted: HashMap<(MemoryKind, u64), Vec<u8>> = HashMap::new();
+    let mut count = 0;
+    for event in &capture.events {
+        match event {
+            Event::Memory(memory) => {
+                noted.insert((memory.kind, memory.address), memory.bytes.clone());
+            }
+            Event::Submission(submission) => {
+                let stream =
+                    streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
+                let Some(words) = &submission.words else { continue };
+                let (_, steps) = stream.segment(words);
+                let (version, generation) = (stream.qmd_version(), stream.generation());
+                let sent: Vec<u64> = steps
+                    .iter()
+                    .filter_map(|step| match step.action {
+                        Action::Launch { qmd, .. } => Some(qmd),
+                        _ => None,
+                    })
+                    .collect();
+                for step in steps {
+                    let Action::Launch { qmd: first, action, inline } = step.action else { continue };
+                    let read = |address: u64, bytes: usize| {
+                        let own = inline.clone().filter(|_| address == first);
+                        own.or_else(|| noted.get(&(MemoryKind::Qmd, address)).cloned())
+                            .or_else(|| stream.written(address, bytes))
+                    };
+                    for (address, bytes) in chain(version, first, read) {
+                        // What depends on another launch may be handed over itself as well.
+                        if address != first && sent.contains(&address) {
+                            continue;
+                        }
+                        count += 1;
+                        let _ = writeln!(
+                            out,
+                            "launch {count}: channel {:#x}, slot {}, {action}, descriptor at {}",
+                            submission.channel,
+                            submission.slot,
+                            symbols.text(address)
+                        );
+                        let Ok(launch) = qmd::read(version, &bytes) else {
+                            let _ = writeln!(out, "  not readable as {version:?}");
+                            continue;
+                        };
+                        launch_text(&mut out, &launch, &symbols);
+                        if let Some(bank) = launch.constant_buffers[0] {
+                            let bytes = noted
+                                .get(&(MemoryKind::ConstantBank, bank.address))
+                                .cloned()
+                                .or_else(|| stream.written_part(bank.address, bank.bytes as usize));
+                            match bytes {
+                                Some(bytes) => {
+                                    out.push_str(&indent(&dump::constant_bank(generation, &bytes)))
+                                }
+                                None => {
+                                    let _ = writeln!(out, "  constant bank 0 was not recorded");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let _ = writeln!(out, "{count} launches");
+    out
+}
+
+fn launch_text(out: &mut String, launch: &qmd::Launch, symbols: &Symbols) {
+    let by = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
+    if launch.program_address == 0 {
+        let _ = writeln!(out, "  no program: it only starts what depends on it");
+    } else {
+        let _ = writeln!(
+            out,
+            "  {}, grid {}, block {}",
+            symbols.text(launch.program_address),
+            by(launch.grid),
+            by(launch.block)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  {} registers, {} barriers, {} bytes of shared memory, {} + {} bytes of local memory",
+        launch.registers,
+        launch.barriers,
+        launch.shared_bytes,
+        launch.local_low_bytes,
+        launch.local_high_bytes
+    );
+    for (index, bank) in launch.constant_buffers.iter().enumerate() {
+        if let Some(bank) = bank {
+            let _ = writeln!(out, "  c[{index:#x}]: {} bytes at {}", bank.bytes, symbols.text(bank.address));
+        }
+    }
+    for release in &launch.releases {
+        let _ = writeln!(out, "  then {:#x} to {}", release.payload, symbols.text(release.address));
+    }
+    for dependent in &launch.dependents {
+        let _ = writeln!(out, "  then the descriptor at {}", symbols.text(dependent.address));
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// What every submission does, an action a line.
+pub fn actions(capture: &Capture) -> String {
+    let symbols = Symbols::of(&capture.events);
+    let mut out = String::new();
+    let mut streams: HashMap<u32, Stream> = HashMap::new();
+    for event in &capture.events {
+        let Event::Submission(submission) = event else { continue };
+        let stream = streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
+        let _ = writeln!(out, "channel {:#x}, slot {}", submission.channel, submission.slot);
+        let Some(words) = &submission.words else { continue };
+        for step in stream.segment(words).1 {
+            let _ = writeln!(out, "  {}", describe(&step.action, &symbols));
         }
     }
     out

@@ -56,8 +56,11 @@ pub(crate) struct Tracker {
     /// Host memory that was registered: where it lies in the client.
     host: HashMap<Object, u64>,
     channels: BTreeMap<Object, Channel>,
+    classes: HashMap<Object, u32>,
     /// GPU ranges that became known since they were last taken.
     new: Vec<(u64, u64)>,
+    /// GPU ranges that went since they were last taken.
+    old: Vec<(u64, u64)>,
 }
 
 fn bytes(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Record {
@@ -82,7 +85,9 @@ impl Tracker {
             gpu: BTreeMap::new(),
             host: HashMap::new(),
             channels: BTreeMap::new(),
+            classes: HashMap::new(),
             new: Vec::new(),
+            old: Vec::new(),
         }
     }
 
@@ -100,10 +105,35 @@ impl Tracker {
         std::mem::take(&mut self.new)
     }
 
+    fn unmap(&mut self, address: u64) {
+        self.old.extend(self.gpu.remove(&address).map(|range| (address, range.length)));
+    }
+
+    /// GPU ranges that went since they were last taken: first address and bytes.
+    pub(crate) fn take_old_gpu_ranges(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.old)
+    }
+
     /// The range that holds a GPU address.
     pub(crate) fn gpu_range(&self, address: u64) -> Option<(u64, u64)> {
         let (start, range) = self.gpu.range(..=address).next_back()?;
         (address - start < range.length).then_some((*start, range.length))
+    }
+
+    /// The channel with that handle.
+    pub(crate) fn channel(&self, handle: u32) -> Option<&Channel> {
+        self.channels.values().find(|channel| channel.handle == handle)
+    }
+
+    /// Where the client sees the get pointer of a channel.
+    pub(crate) fn get_pointer(&self, channel: &Channel) -> Option<u64> {
+        let offset = AmpereAControlGPFifo::GPGet.offset(self.branch)?;
+        self.see(channel.userd.0, channel.userd.1 + u64::from(offset)).map(|(address, _)| address)
+    }
+
+    /// The class of the object that a mapping of the descriptor will show.
+    pub(crate) fn attached_class(&self, fd: Fd) -> Option<u32> {
+        self.classes.get(&self.attached.get(&fd)?.object).copied()
     }
 
     /// Where the client sees a GPU address, and for how many bytes on.
@@ -206,7 +236,7 @@ impl Tracker {
             ioctl::NV_ESC_RM_UNMAP_MEMORY_DMA => {
                 use NVOS47_PARAMETERS as p;
                 let argument = bytes(&p::STRUCT, self.branch, &event.before);
-                self.gpu.remove(&get(&argument, &p::dmaOffset));
+                self.unmap(get(&argument, &p::dmaOffset));
             }
             _ => {}
         }
@@ -222,6 +252,7 @@ impl Tracker {
         }
         let object = (value("hRoot"), value("hObjectNew"));
         let number = value("hClass");
+        self.classes.insert(object, number);
         let is_channel = nv_abi::host::CLASSES.iter().any(|table| table.number == number)
             || class::class(number).is_some_and(|class| class.name.ends_with("CHANNEL_GPFIFO_A"));
         if is_channel {
@@ -248,7 +279,9 @@ impl Tracker {
             let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectOld) as u32);
             self.channels.remove(&object);
             self.host.remove(&object);
-            self.gpu.retain(|_, range| range.object != object);
+            let gone: Vec<u64> =
+                self.gpu.iter().filter(|(_, range)| range.object == object).map(|(at, _)| *at).collect();
+            gone.into_iter().for_each(|address| self.unmap(address));
         }
     }
 
@@ -284,11 +317,11 @@ impl Tracker {
             }
             uvm::UVM_UNMAP_EXTERNAL => {
                 use uvm::UVM_UNMAP_EXTERNAL_PARAMS as p;
-                self.gpu.remove(&get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+                self.unmap(get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
             }
             uvm::UVM_FREE => {
                 use uvm::UVM_FREE_PARAMS as p;
-                self.gpu.remove(&get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+                self.unmap(get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
             }
             _ => {}
         }

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![forbid(unsafe_code)]
 
+mod check;
 mod doctor;
 mod dump;
 mod launch;
@@ -11,6 +12,7 @@ mod paint;
 mod report;
 mod run;
 mod simulated;
+mod source;
 mod tour;
 
 use std::{io::Write as _, process::ExitCode};
@@ -35,6 +37,14 @@ enum Command {
     Launch(launch::Launch),
     /// Print a file in words.
     Dump(dump::Dump),
+    /// Say what two captures, or two pushbuffers, mean differently. Fails if they do.
+    Diff(check::Diff),
+    /// Say what in a capture is wrong or works only by luck. Fails if something is.
+    Lint(check::Lint),
+    /// Do again what a capture says, on a simulated GPU or a card. Fails if answers differ.
+    Replay(check::Replay),
+    /// Turn a capture into a trace for Perfetto or a browser.
+    Timeline(check::Timeline),
     /// Say what this machine has, and what follows.
     Doctor,
     /// Run a program that does not know of the simulator on simulated GPUs.
@@ -61,6 +71,10 @@ fn main() -> ExitCode {
         Some(Command::Dump(dump)) => {
             dump::run(&dump, paint).map(|text| print(&text)).map(done).map_err(Into::into)
         }
+        Some(Command::Diff(diff)) => check::diff(&diff, paint).map(done).map_err(Into::into),
+        Some(Command::Lint(lint)) => check::lint(&lint).map(done).map_err(Into::into),
+        Some(Command::Replay(replay)) => check::replay(&replay).map(done).map_err(Into::into),
+        Some(Command::Timeline(timeline)) => check::timeline(&timeline).map(done).map_err(Into::into),
         Some(Command::Doctor) => {
             print(&doctor::report(&doctor::Machine::look()));
             Ok(ExitCode::SUCCESS)

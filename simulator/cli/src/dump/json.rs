@@ -1,11 +1,14 @@
 //! Pushbuffers, ring entries, descriptors and cubins for programs that read JSON.
 
+use std::collections::HashMap;
+
 use nv_abi::{
     dump::{self, FieldValue, Packet},
     gpfifo::Entry,
     method::Form,
     qmd::{self, Version},
 };
+use nv_capture::{Capture, Event, Memory, Stream, Symbols, describe};
 use nv_driver::program::{Cubin, KernelInfo};
 use serde_json::{Value, json};
 
@@ -116,6 +119,44 @@ pub fn descriptor(version: Version, bytes: &[u8]) -> Result<Value, nv_abi::Field
         "launch": launch,
         "fields": fields.iter().map(field).collect::<Vec<_>>(),
     }))
+}
+
+/// A capture's submissions: entry, packets and what they do.
+pub fn submissions(capture: &Capture) -> Value {
+    let symbols = Symbols::of(&capture.events);
+    let mut streams: HashMap<u32, Stream> = HashMap::new();
+    let mut memory: Vec<Value> = Vec::new();
+    let mut found = Vec::new();
+    for event in &capture.events {
+        match event {
+            Event::Memory(Memory { kind, address, bytes }) => {
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                memory.push(json!({ "kind": kind.word(), "address": address, "bytes": hex }));
+            }
+            Event::Submission(submission) => {
+                let stream =
+                    streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
+                let (decoded, steps) =
+                    submission.words.as_ref().map(|words| stream.segment(words)).unwrap_or_default();
+                let actions: Vec<Value> = steps
+                    .iter()
+                    .map(|step| json!({ "offset": step.offset, "text": describe(&step.action, &symbols) }))
+                    .collect();
+                found.push(json!({
+                    "channel": submission.channel,
+                    "class": submission.class,
+                    "slot": submission.slot,
+                    "entry": entries(&[submission.entry]),
+                    "nanoseconds": submission.time,
+                    "packets": packets(&decoded),
+                    "actions": actions,
+                    "memory": std::mem::take(&mut memory),
+                }));
+            }
+            _ => {}
+        }
+    }
+    found.into()
 }
 
 /// A cubin's kernels.

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use nv_abi::{
-    Branch, arch,
+    arch,
     dump::{self, Subchannels, Unknowns},
 };
-use nv_capture::import::{self, ImportError};
+use nv_capture::text;
 use nv_driver::program::{Cubin, CubinError};
 
-use crate::paint::Paint;
+use crate::{
+    paint::Paint,
+    source::{Source, SourceError},
+};
 
 /// What to print, and how.
 #[derive(Debug, Args)]
@@ -65,13 +68,21 @@ pub enum What {
         #[arg(long)]
         function: Option<String>,
     },
-    /// The calls of a recording of JSON lines, with the structs behind their pointers.
+    /// The calls of a capture, or of a recording of JSON lines, with the structs behind their pointers.
     Ioctl {
-        /// The recording.
-        file: PathBuf,
-        /// The version of the driver that it was made under, which decides how structs are laid out.
-        #[arg(long, default_value = "580.159.04")]
-        driver: String,
+        #[command(flatten)]
+        source: Source,
+    },
+    /// The submissions of a capture: words, what they do, descriptors, arguments.
+    Capture {
+        #[command(flatten)]
+        source: Source,
+        /// Only what each submission does, an action a line.
+        #[arg(long, conflicts_with = "launches")]
+        actions: bool,
+        /// Only the launches: kernel, grid, block, shared memory, registers, constants.
+        #[arg(long)]
+        launches: bool,
     },
 }
 
@@ -158,17 +169,9 @@ pub enum DumpError {
         /// Why.
         error: sass::SassError,
     },
-    /// It is no recording.
-    #[error("{}: {error}", file.display())]
-    Import {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: ImportError,
-    },
-    /// The driver version has no branch.
-    #[error("driver version {0:?} belongs to no branch that is known")]
-    Driver(String),
+    /// It is no capture.
+    #[error(transparent)]
+    Source(#[from] SourceError),
 }
 
 /// The text of a file.
@@ -228,13 +231,21 @@ pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
             }
             Ok(paint.dump(&(sass::text(&functions) + &sass::unknowns(&functions).to_string())))
         }
-        What::Ioctl { file, driver } => {
-            let branch = Branch::from_version(driver).ok_or_else(|| DumpError::Driver(driver.clone()))?;
-            let bytes = read(file)?;
-            let text = String::from_utf8_lossy(&bytes);
-            let capture = import::json_lines(&text, branch)
-                .map_err(|error| DumpError::Import { file: file.clone(), error })?;
+        What::Ioctl { source } => {
+            let capture = source.read()?;
             Ok(if *as_json { pretty(calls::to_json(&capture)) } else { paint.dump(&calls::text(&capture)) })
+        }
+        What::Capture { source, actions, launches } => {
+            let capture = source.read()?;
+            if *as_json {
+                return Ok(pretty(json::submissions(&capture)));
+            }
+            let text = match (actions, launches) {
+                (true, _) => text::actions(&capture),
+                (_, true) => text::launches(&capture),
+                _ => text::submissions(&capture, 0),
+            };
+            Ok(paint.dump(&text))
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use clap::Args;
+use nv_capture::format;
 use nv_driver::{
     Argument, Buffer, Device, Module,
     program::{Cubin, CubinError, KernelInfo},
@@ -52,6 +53,9 @@ pub struct Launch {
     /// bytes:00ff10, null. Fills: zeros, ones, iota[:START], const:N, random[:SEED], @FILE.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     arguments: Vec<Spec>,
+    /// Write what the driver and the GPU said to each other to this file.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -224,12 +228,20 @@ pub fn run(launch: &Launch, paint: Paint) -> Result<(), LaunchError> {
     let cubin = Cubin::parse(&bytes).map_err(|error| LaunchError::Cubin { file: file.clone(), error })?;
     let kernel = choose(launch, &cubin)?;
     check(launch, kernel)?;
-    let simulated = launch.machine.open(cubin.sm(), false)?;
-    let mut all = Vec::new();
-    for gpu in 0..simulated.machine.gpu_count() {
-        let device = simulated.device(gpu)?;
-        all.push(one(launch, &simulated, &device, gpu, &bytes, &kernel.name)?);
+    let simulated = launch.machine.open(cubin.sm(), launch.capture.is_some())?;
+    if let Some(recorder) = &simulated.recorder {
+        recorder.note_data();
     }
+    let done: Result<Vec<Done>, LaunchError> = (0..simulated.machine.gpu_count())
+        .map(|gpu| one(launch, &simulated, &simulated.device(gpu)?, gpu, &bytes, &kernel.name))
+        .collect();
+    // A launch that failed is worth reading most of all.
+    if let (Some(file), Some(recorder)) = (&launch.capture, &simulated.recorder) {
+        simulated.faults().iter().for_each(|fault| recorder.fault(fault));
+        std::fs::write(file, format::text(&recorder.capture()))
+            .map_err(|error| LaunchError::Save { file: file.clone(), error })?;
+    }
+    let all = done?;
     if launch.json {
         crate::print(&format!("{:#}\n", to_json(launch, kernel, &simulated, &all)));
     } else {
@@ -293,7 +305,16 @@ fn one(
     cubin: &[u8],
     kernel: &str,
 ) -> Result<Done, LaunchError> {
-    let kernel = Module::load(device, cubin)?.kernel(kernel)?;
+    let module = Module::load(device, cubin)?;
+    let kernel = module.kernel(kernel)?;
+    let name = |address, bytes, name: &str| {
+        if let Some(recorder) = &simulated.recorder {
+            recorder.name(address, bytes, name);
+        }
+    };
+    let code = &kernel.info().code;
+    name(module.address() + code.start, code.end - code.start, &kernel.info().name);
+    name(device.timeline().0.address(), 16, "timeline");
     let mut buffers: Vec<Option<Buffer<u8>>> = Vec::new();
     let mut arguments: Vec<Argument> = Vec::new();
     for spec in &launch.arguments {
@@ -302,6 +323,7 @@ fn one(
             Spec::Null => (0u64.into(), None),
             Spec::Buffer { element, len, fill, .. } => {
                 let buffer = device.buffer_from(&data::make(*element, *len, fill, launch.seed)?)?;
+                name(buffer.address(), buffer.bytes(), &format!("argument {}", arguments.len()));
                 ((&buffer).into(), Some(buffer))
             }
         };

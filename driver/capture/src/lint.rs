@@ -1,0 +1,504 @@
+//! What in a capture is wrong, or works only by luck.
+//!
+//! Each rule says where its claim comes from, and has an example that it finds and one that it does not.
+
+use std::{collections::BTreeMap, fmt};
+
+use nv_abi::{
+    dump::Packet,
+    qmd::{self, Launch, Version},
+};
+
+use crate::{
+    Capture,
+    action::{Action, Step, Stream},
+    describe,
+    event::{Event, Memory, MemoryKind},
+    symbols::Symbols,
+    tracker::Tracker,
+};
+
+/// A rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// What it finds.
+    pub finds: &'static str,
+    /// Why that is wrong, and who says so.
+    pub source: &'static str,
+    check: fn(&mut Linter<'_>, &Submitted<'_>),
+}
+
+/// Something that a rule found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// Which submission of the capture, from 0.
+    pub submission: usize,
+    /// Byte offset in its pushbuffer, where one word is to blame.
+    pub offset: Option<usize>,
+    /// What was found.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "submission {}", self.submission)?;
+        if let Some(offset) = self.offset {
+            write!(f, ", {offset:#06x}")?;
+        }
+        write!(f, ": {} [{}]", self.what, self.rule)
+    }
+}
+
+/// Every rule.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "misaligned-semaphore",
+        finds: "a semaphore at an address that its width or timestamp does not allow",
+        source: "measured on an H200: 64-bit payloads need 8 bytes, timestamps 16, else Xid 32 (PBDMA SEMAPHORE)",
+        check: misaligned_semaphore,
+    },
+    Rule {
+        name: "release-without-wait",
+        finds: "a host release after a launch or a copy that does not wait for it",
+        source: "clc56f.h, SEM_EXECUTE_RELEASE_WFI: without it the write may pass earlier work of the engine",
+        check: release_without_wait,
+    },
+    Rule {
+        name: "stale-instructions",
+        finds: "a launch of code that was uploaded after the instruction caches were last invalidated",
+        source: "INVALIDATE_SHADER_CACHES_NO_WFI, INSTRUCTION: the caches do not see writes to memory by themselves",
+        check: stale_instructions,
+    },
+    Rule {
+        name: "unordered-copy",
+        finds: "a launch whose argument points into what another channel copied, without a wait between them",
+        source: "channels run independently; only a semaphore orders them",
+        check: unordered_copy,
+    },
+    Rule {
+        name: "constant-bank-size",
+        finds: "a descriptor whose constant bank reaches past its allocation or above 64 KiB",
+        source: "QMD CONSTANT_BUFFER_SIZE_SHIFTED4 counts 16 bytes; a size given in bytes is 16 times too large",
+        check: constant_bank_size,
+    },
+    Rule {
+        name: "disabled-slot",
+        finds: "descriptor fields that the hardware ignores because their slot is not enabled",
+        source: "QMD RELEASE_ENABLE, CONSTANT_BUFFER_VALID, DEPENDENT_QMD_ENABLE",
+        check: disabled_slot,
+    },
+    Rule {
+        name: "no-such-method",
+        finds: "a method, field or value that the class does not have",
+        source: "the class headers of NVIDIA/open-gpu-doc; measured on an H200: Xid 11 or 69",
+        check: no_such_method,
+    },
+    Rule {
+        name: "indistinguishable-release",
+        finds: "the same value released twice to one address by one submission, without a wait for it in between",
+        source: "who waits for it cannot tell the second release from the first",
+        check: indistinguishable_release,
+    },
+    Rule {
+        name: "freed-memory",
+        finds: "an address whose mapping went before the submission",
+        source: "the GPU faults on it (Xid 31), or reads what lies there next",
+        check: freed_memory,
+    },
+];
+
+/// One submission, decoded.
+struct Submitted<'a> {
+    number: usize,
+    channel: u32,
+    packets: &'a [Packet],
+    steps: &'a [Step],
+    version: Version,
+    /// Descriptors and banks by address.
+    memory: &'a BTreeMap<(MemoryKind, u64), Vec<u8>>,
+}
+
+impl Submitted<'_> {
+    /// The descriptors that the submission launches, those that depend on others included.
+    fn launches(&self) -> Vec<Launched> {
+        let mut found = Vec::new();
+        for step in self.steps {
+            let Action::Launch { qmd, inline, .. } = &step.action else { continue };
+            let read = |address: u64, _: usize| {
+                let noted = self.memory.get(&(MemoryKind::Qmd, address)).cloned();
+                noted.or_else(|| (address == *qmd).then(|| inline.clone()).flatten())
+            };
+            for (address, bytes) in crate::action::chain(self.version, *qmd, read) {
+                if let Ok(launch) = qmd::read(self.version, &bytes) {
+                    found.push(Launched { offset: step.offset, address, bytes, launch });
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A descriptor that is launched.
+struct Launched {
+    /// Byte offset of the launch in the pushbuffer.
+    offset: usize,
+    /// Where the descriptor lies.
+    address: u64,
+    bytes: Vec<u8>,
+    launch: Launch,
+}
+
+/// What rules remember from one submission to the next.
+struct Linter<'a> {
+    symbols: &'a Symbols,
+    tracker: Tracker,
+    findings: Vec<Finding>,
+    /// By channel: work that no release waits for yet.
+    unfinished: BTreeMap<u32, &'static str>,
+    /// Ranges that were written since instruction caches were last invalidated.
+    written: Vec<(u64, u64)>,
+    /// Copies by channel: range, and the semaphore that is released behind it, once that is known.
+    copies: Vec<Copied>,
+    /// Ranges that went.
+    freed: Vec<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Copied {
+    channel: u32,
+    start: u64,
+    bytes: u64,
+    semaphore: Option<(u64, u64)>,
+    /// Channels that waited for it.
+    waited: Vec<u32>,
+}
+
+impl Linter<'_> {
+    fn find(&mut self, rule: &'static str, of: &Submitted<'_>, offset: Option<usize>, what: String) {
+        self.findings.push(Finding { rule, submission: of.number, offset, what });
+    }
+}
+
+/// Checks a capture by every rule.
+pub fn lint(capture: &Capture) -> Vec<Finding> {
+    let symbols = Symbols::of(&capture.events);
+    let mut streams: BTreeMap<u32, Stream> = BTreeMap::new();
+    let mut memory = BTreeMap::new();
+    let mut number = 0;
+    let mut linter = Linter {
+        symbols: &symbols,
+        tracker: Tracker::new(capture.branch),
+        findings: Vec::new(),
+        unfinished: BTreeMap::new(),
+        written: Vec::new(),
+        copies: Vec::new(),
+        freed: Vec::new(),
+    };
+    for event in &capture.events {
+        match event {
+            Event::Ioctl(call) => {
+                linter.tracker.ioctl(call);
+                let new = linter.tracker.take_new_gpu_ranges();
+                linter.freed.retain(|(start, _)| !new.iter().any(|(new, _)| new == start));
+                linter.freed.extend(linter.tracker.take_old_gpu_ranges());
+            }
+            Event::Memory(Memory { kind, address, bytes }) => {
+                memory.insert((*kind, *address), bytes.clone());
+            }
+            Event::Submission(submission) => {
+                let stream =
+                    streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
+                if let Some(words) = &submission.words {
+                    let (packets, steps) = stream.segment(words);
+                    let submitted = Submitted {
+                        number,
+                        channel: submission.channel,
+                        packets: &packets,
+                        steps: &steps,
+                        version: stream.qmd_version(),
+                        memory: &memory,
+                    };
+                    for rule in RULES {
+                        (rule.check)(&mut linter, &submitted);
+                    }
+                }
+                number += 1;
+            }
+            _ => {}
+        }
+    }
+    linter.findings
+}
+
+fn misaligned_semaphore(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    for step in submitted.steps {
+        let (address, unit, why) = match &step.action {
+            Action::Acquire { address, wide: true, .. } => (*address, 8, "64-bit payload"),
+            Action::Release { address, timestamp: true, .. } => (*address, 16, "timestamp"),
+            Action::Release { address, wide: true, .. } => (*address, 8, "64-bit payload"),
+            _ => continue,
+        };
+        if address % unit != 0 {
+            let what = format!("a semaphore with a {why} at {address:#x}, which is no multiple of {unit}");
+            linter.find("misaligned-semaphore", submitted, Some(step.offset), what);
+        }
+    }
+}
+
+fn release_without_wait(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    for step in submitted.steps {
+        match &step.action {
+            Action::Launch { .. } => {
+                linter.unfinished.insert(submitted.channel, "launch");
+            }
+            Action::Copy { .. } => {
+                linter.unfinished.insert(submitted.channel, "copy");
+            }
+            Action::WaitForIdle | Action::CopyRelease { .. } | Action::Report { .. } => {
+                linter.unfinished.remove(&submitted.channel);
+            }
+            Action::Invalidate { wait_for_idle: true, .. } => {
+                linter.unfinished.remove(&submitted.channel);
+            }
+            Action::Release { wait_for_idle, address, payload, .. } => {
+                if let Some(work) = linter.unfinished.get(&submitted.channel)
+                    && !wait_for_idle
+                {
+                    let at = linter.symbols.text(*address);
+                    let what =
+                        format!("{payload:#x} to {at} may come before the end of the {work} in front of it");
+                    linter.find("release-without-wait", submitted, Some(step.offset), what);
+                }
+                linter.unfinished.remove(&submitted.channel);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn stale_instructions(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    /// `INSTRUCTION` of both methods that invalidate shader caches.
+    const INSTRUCTION: u32 = 1;
+    let launches = submitted.launches();
+    for step in submitted.steps {
+        match &step.action {
+            Action::Upload { address, bytes } => linter.written.push((*address, bytes.len() as u64)),
+            Action::Copy { destination, line, lines, .. } => {
+                linter.written.push((*destination, u64::from(*line) * u64::from(*lines)));
+            }
+            Action::Invalidate { data, .. } if data & INSTRUCTION != 0 => linter.written.clear(),
+            Action::Launch { .. } => {
+                for launched in launches.iter().filter(|launched| launched.offset == step.offset) {
+                    let program = launched.launch.program_address;
+                    let stale = linter.written.iter().any(|(start, bytes)| {
+                        program.checked_sub(*start).is_some_and(|inside| inside < *bytes)
+                    });
+                    if stale {
+                        let at = linter.symbols.text(program);
+                        let what = format!(
+                            "the code at {at} was written after the last invalidation of instructions"
+                        );
+                        linter.find("stale-instructions", submitted, Some(step.offset), what);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The pointers among the parameters of a launch: pairs of words that lie in a mapping.
+fn pointers(linter: &Linter<'_>, submitted: &Submitted<'_>, launch: &Launch) -> Vec<u64> {
+    let Some(bank) = launch.constant_buffers[0] else { return Vec::new() };
+    let Some(bytes) = submitted.memory.get(&(MemoryKind::ConstantBank, bank.address)) else {
+        return Vec::new();
+    };
+    let words: Vec<u64> =
+        bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes).into()).collect();
+    let pairs = words.windows(2).map(|pair| pair[1] << 32 | pair[0]);
+    pairs.filter(|number| number >> 32 != 0 && linter.tracker.gpu_range(*number).is_some()).collect()
+}
+
+fn unordered_copy(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    let launches = submitted.launches();
+    for step in submitted.steps {
+        match &step.action {
+            Action::Copy { destination, line, lines, release, .. } => {
+                linter.copies.push(Copied {
+                    channel: submitted.channel,
+                    start: *destination,
+                    bytes: u64::from(*line) * u64::from(*lines),
+                    semaphore: *release,
+                    waited: Vec::new(),
+                });
+            }
+            Action::CopyRelease { address, payload, .. }
+            | Action::Release { address, payload, wait_for_idle: true, .. } => {
+                let behind = linter.copies.iter_mut().filter(|copy| copy.channel == submitted.channel);
+                for copy in behind.filter(|copy| copy.semaphore.is_none()) {
+                    copy.semaphore = Some((*address, *payload));
+                }
+            }
+            Action::Acquire { address, payload, .. } => {
+                for copy in &mut linter.copies {
+                    let done = copy.semaphore.is_some_and(|(at, value)| at == *address && value <= *payload);
+                    if done {
+                        copy.waited.push(submitted.channel);
+                    }
+                }
+            }
+            Action::Launch { .. } => {
+                for launched in launches.iter().filter(|launched| launched.offset == step.offset) {
+                    let used = pointers(linter, submitted, &launched.launch);
+                    let unordered = linter.copies.iter().find(|copy| {
+                        copy.channel != submitted.channel
+                            && !copy.waited.contains(&submitted.channel)
+                            && used.iter().any(|at| {
+                                at.checked_sub(copy.start).is_some_and(|inside| inside < copy.bytes)
+                            })
+                    });
+                    if let Some(copy) = unordered {
+                        let at = linter.symbols.text(copy.start);
+                        let what = format!(
+                            "the launch uses {at}, which channel {:#x} may still be copying",
+                            copy.channel
+                        );
+                        linter.find("unordered-copy", submitted, Some(step.offset), what);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn constant_bank_size(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    const LARGEST: u64 = 64 << 10;
+    for Launched { offset, launch, .. } in submitted.launches() {
+        for (index, bank) in launch.constant_buffers.iter().enumerate() {
+            let Some(bank) = bank else { continue };
+            let left = linter
+                .tracker
+                .gpu_range(bank.address)
+                .map_or(u64::MAX, |(start, bytes)| bytes - (bank.address - start));
+            let why = if bank.bytes > LARGEST {
+                "above the limit of 64 KiB".to_owned()
+            } else if bank.bytes > left {
+                format!("and its allocation ends after {left}")
+            } else {
+                continue;
+            };
+            let what =
+                format!("constant bank {index} at {:#x} has {} bytes, {why}", bank.address, bank.bytes);
+            linter.find("constant-bank-size", submitted, Some(offset), what);
+        }
+    }
+}
+
+fn disabled_slot(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    for Launched { offset, address, bytes, .. } in submitted.launches() {
+        let Ok(mut fields) = nv_abi::dump::qmd_fields(submitted.version, &bytes) else { continue };
+        fields.retain(|field| field.number != 0);
+        let has = |name: String| fields.iter().any(|field| field.name == name);
+        let mut ignored = Vec::new();
+        for index in 0..8 {
+            let bank = [
+                format!("CONSTANT_BUFFER_SIZE_SHIFTED4[{index}]"),
+                format!("CONSTANT_BUFFER_ADDR_LOWER[{index}]"),
+                format!("CONSTANT_BUFFER_ADDR_LOWER_SHIFTED6[{index}]"),
+            ];
+            if !has(format!("CONSTANT_BUFFER_VALID[{index}]")) {
+                ignored.extend(bank.into_iter().filter(|name| has(name.clone())));
+            }
+        }
+        for slot in 0..3 {
+            let enabled = has(format!("RELEASE{slot}_ENABLE")) || has(format!("RELEASE_ENABLE[{slot}]"));
+            let names =
+                [format!("RELEASE{slot}_ADDRESS_LOWER"), format!("RELEASE_SEMAPHORE{slot}_ADDR_LOWER")];
+            if !enabled {
+                ignored.extend(names.into_iter().filter(|name| has(name.clone())));
+            }
+        }
+        for slot in 0..2 {
+            let enabled =
+                has(format!("DEPENDENT_QMD{slot}_ENABLE")) || has(format!("DEPENDENT_QMD_ENABLE[{slot}]"));
+            let name = format!("DEPENDENT_QMD{slot}_POINTER");
+            if !enabled && has(name.clone()) {
+                ignored.push(name);
+            }
+        }
+        for name in ignored {
+            let what =
+                format!("{name} of the descriptor at {address:#x} is set, but its slot is not enabled");
+            linter.find("disabled-slot", submitted, Some(offset), what);
+        }
+    }
+}
+
+fn no_such_method(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    for packet in submitted.packets {
+        let mut unknowns = nv_abi::dump::Unknowns::default();
+        packet.count_unknown(&mut unknowns);
+        let found: Vec<String> = unknowns.iter().map(|(what, _)| what.to_owned()).collect();
+        for what in found {
+            linter.find("no-such-method", submitted, Some(packet.offset), what);
+        }
+    }
+}
+
+fn indistinguishable_release(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    // Between two submissions the CPU may have set the value back, which a capture does not show.
+    let mut released: BTreeMap<u64, u64> = BTreeMap::new();
+    for step in submitted.steps {
+        match &step.action {
+            // Payload 0 with a time beside it only wants the time.
+            Action::Release { payload: 0, timestamp: true, .. } => {}
+            Action::Release { address, payload, operation: "RELEASE", .. } => {
+                if released.insert(*address, *payload) == Some(*payload) {
+                    let what = format!("{} again", describe(&step.action, linter.symbols));
+                    linter.find("indistinguishable-release", submitted, Some(step.offset), what);
+                }
+            }
+            Action::Acquire { address, .. } => {
+                released.remove(address);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn freed_memory(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    let mut used: Vec<(usize, u64)> = Vec::new();
+    for step in submitted.steps {
+        let at = step.offset;
+        match &step.action {
+            Action::Acquire { address, .. }
+            | Action::Release { address, .. }
+            | Action::Report { address, .. }
+            | Action::Upload { address, .. }
+            | Action::CopyRelease { address, .. }
+            | Action::LocalMemory { address } => used.push((at, *address)),
+            Action::Copy { source, destination, .. } => used.extend([(at, *source), (at, *destination)]),
+            Action::Launch { qmd, .. } => used.push((at, *qmd)),
+            _ => {}
+        }
+    }
+    for Launched { offset, launch, .. } in submitted.launches() {
+        used.push((offset, launch.program_address));
+        used.extend(pointers(linter, submitted, &launch).into_iter().map(|address| (offset, address)));
+    }
+    for (offset, address) in used {
+        let gone = linter
+            .freed
+            .iter()
+            .any(|(start, bytes)| address.checked_sub(*start).is_some_and(|inside| inside < *bytes));
+        if gone && linter.tracker.gpu_range(address).is_none() {
+            let what = format!("{address:#x} was unmapped before");
+            linter.find("freed-memory", submitted, Some(offset), what);
+        }
+    }
+}

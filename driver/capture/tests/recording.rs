@@ -1,0 +1,90 @@
+//! What NVIDIA's own library sent to an H200, read by this crate: nothing of it was written here.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use fixtures::recordings::cuda_mix;
+use nv_abi::{Branch, arch::Generation, dump::Unknowns, rm::class};
+use nv_capture::{Capture, Event, Stream, Submission, Symbol, lint, normal::normalise, text};
+
+/// Rings begin at multiples of so many bytes from the first one.
+const RING: u64 = 0x3000;
+const FIRST_RING: u64 = 0x2_0060_0000;
+
+/// The recording as a capture; a ring stands for its channel. The segments that bind the classes were not kept, so they
+/// are put in front.
+fn capture() -> Capture {
+    let recording = cuda_mix().unwrap();
+    let mut events = Vec::new();
+    for line in fixtures::text("recordings/cuda_mix.symbols.txt").unwrap().lines() {
+        if line.starts_with('#') {
+            continue;
+        }
+        let mut parts = line.splitn(3, ' ');
+        let mut next = || parts.next().unwrap();
+        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let (address, bytes, name) = (number(next()), number(next()), next().to_owned());
+        events.push(Event::Symbol(Symbol { address, bytes, name }));
+    }
+    let mut known = Vec::new();
+    for push in recording.pushbuffers {
+        let ring = ((push.slot - FIRST_RING) / RING) as u32;
+        let slot = ((push.slot - FIRST_RING) % RING / 8) as u32;
+        let submission = |slot, entry, words| {
+            let class = class::HOPPER_CHANNEL_GPFIFO_A;
+            Event::Submission(Submission {
+                channel: ring,
+                class,
+                slot,
+                entry,
+                words: Some(words),
+                time: None,
+            })
+        };
+        if !known.contains(&ring) {
+            known.push(ring);
+            let bind = |subchannel: u32, class| [1 << 29 | 1 << 16 | subchannel << 13, class];
+            let words = [bind(1, class::HOPPER_COMPUTE_A), bind(4, class::HOPPER_DMA_COPY_A)].concat();
+            events.push(submission(0, 0, words));
+        }
+        events.push(submission(slot, push.entry, push.words));
+    }
+    Capture { branch: Branch::R580, events }
+}
+
+#[test]
+fn every_submission_decodes_with_nothing_unknown() {
+    let mut streams: BTreeMap<u32, Stream> = BTreeMap::new();
+    let mut unknowns = Unknowns::default();
+    let mut submissions = 0;
+    for event in capture().events {
+        let Event::Submission(submission) = event else { continue };
+        let stream = streams.entry(submission.channel).or_insert_with(|| Stream::of(Generation::Hopper));
+        let (packets, _) = stream.segment(&submission.words.unwrap());
+        packets.iter().for_each(|packet| packet.count_unknown(&mut unknowns));
+        submissions += 1;
+    }
+    assert!(submissions > 150, "{submissions}");
+    assert!(unknowns.is_empty(), "{unknowns}");
+}
+
+#[test]
+fn all_fourteen_launches_show_kernel_grid_block_registers_and_constants() {
+    let text = text::launches(&capture());
+    assert!(text.ends_with("14 launches\n"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_the_library_does_reads_as_actions() {
+    insta::assert_snapshot!(text::actions(&normalise(&capture())));
+}
+
+#[test]
+fn the_librarys_pushbuffers_break_no_rule_but_leave_addresses_in_slots_that_do_nothing() {
+    let findings = lint::lint(&capture());
+    assert!(!findings.is_empty());
+    for finding in findings {
+        assert_eq!(finding.rule, "disabled-slot", "{finding}");
+    }
+}
