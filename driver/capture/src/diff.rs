@@ -474,7 +474,10 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
         for row in &part.rows {
             let field = row.after.as_ref().unwrap_or(&row.before);
             // Names: handles, pointers, addresses and what the kernel hands out; numbers that may well differ.
-            if is_name(call.node, &field.name, field.number) {
+            if is_pointer(&field.name, field.number) {
+                // Into memory that the caller has for the length of the call: where, means nothing.
+                values.push(text(&field.name, "a pointer"));
+            } else if is_name(call.node, &field.name, field.number) {
                 values.push(name(&field.name, field.number));
             } else {
                 values.push(text(&field.name, &field.text));
@@ -486,14 +489,20 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
     Item { kind: format!("{} {subject}", decoded.name), text: title, values }
 }
 
+/// Whether a field of a call points into the caller's memory.
+fn is_pointer(field: &str, number: u64) -> bool {
+    let pointer = field.starts_with('p') && field.chars().nth(1).is_some_and(|c| c.is_ascii_uppercase());
+    // Lists of queries: a pointer where the struct has one, an array's elements where it has that.
+    let list = field.ends_with("List") && number > u64::from(u32::MAX);
+    number != 0 && (pointer || list || field == "params")
+}
+
 /// Whether a field of a call is a name by itself: an object, an address, a descriptor.
 pub(crate) fn is_name(node: Node, field: &str, number: u64) -> bool {
     let object = field.starts_with('h') && field.chars().nth(1).is_some_and(|c| c.is_ascii_uppercase());
-    let pointer = field.starts_with('p') && field.chars().nth(1).is_some_and(|c| c.is_ascii_uppercase());
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 13] = [
         "base",
         "address",
-        "params",
         "dmaOffset",
         "gpFifoOffset",
         "fd",
@@ -506,10 +515,8 @@ pub(crate) fn is_name(node: Node, field: &str, number: u64) -> bool {
         "limit",
         "vaBase",
     ];
-    // Lists of queries: a pointer where the struct has one, an array's elements where it has that.
-    let list = field.ends_with("List") && number > u64::from(u32::MAX);
-    list || (object && field != "hClass")
-        || pointer
+    is_pointer(field, number)
+        || (object && field != "hClass")
         || NAMES.contains(&field)
         || (node == Node::Uvm && field == "offset")
 }

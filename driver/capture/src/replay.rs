@@ -434,7 +434,9 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                         ("pLinearAddress", _) => 0,
                         _ => return true,
                     },
-                    Kind::Signed(4) if ["fd", "ctl_fd", "rmCtrlFd", "uvmFd"].contains(&field.name) => {
+                    Kind::Signed(4) | Kind::Unsigned(4)
+                        if ["fd", "ctl_fd", "rmCtrlFd", "uvmFd"].contains(&field.name) =>
+                    {
                         match self.fds.get(&Fd(number as i32)) {
                             Some(new) => u64::from(new.0 as u32),
                             None => number,
