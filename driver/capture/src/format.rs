@@ -171,7 +171,8 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
                 ("params-out", &call.nested_after, Some(&call.nested_before)),
             ] {
                 let unchanged = new.is_some_and(|before| before == old);
-                if !unchanged && !(old.is_empty() && new.is_none()) {
+                let absent = old.is_empty() && new.is_none();
+                if !unchanged && !absent {
                     let _ = writeln!(out, "  {name} {}", old.len());
                     block(&mut out, old);
                 }

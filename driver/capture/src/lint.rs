@@ -458,7 +458,8 @@ fn indistinguishable_release(linter: &mut Linter<'_>, submitted: &Submitted<'_>)
             // Payload 0 with a time beside it only wants the time.
             Action::Release { payload: 0, timestamp: true, .. } => {}
             Action::Release { address, payload, operation: "RELEASE", .. } => {
-                if released.insert(*address, *payload) == Some(*payload) {
+                let before = released.insert(*address, *payload);
+                if before == Some(*payload) {
                     let what = format!("{} again", describe(&step.action, linter.symbols));
                     linter.find("indistinguishable-release", submitted, Some(step.offset), what);
                 }

@@ -148,7 +148,7 @@ pub fn launches(capture: &Capture) -> String {
                                 .or_else(|| stream.written_part(bank.address, bank.bytes as usize));
                             match bytes {
                                 Some(bytes) => {
-                                    out.push_str(&indent(&dump::constant_bank(generation, &bytes)))
+                                    out.push_str(&indent(&dump::constant_bank(generation, &bytes)));
                                 }
                                 None => {
                                     let _ = writeln!(out, "  constant bank 0 was not recorded");

@@ -73,7 +73,7 @@ pub fn trace(capture: &Capture) -> String {
                         Action::Release { address, payload, .. }
                         | Action::CopyRelease { address, payload, .. }
                         | Action::Report { address, payload, .. } => {
-                            releases.push((index, *address, *payload))
+                            releases.push((index, *address, *payload));
                         }
                         Action::Acquire { address, payload, .. } => waits.push((index, *address, *payload)),
                         _ => {}
