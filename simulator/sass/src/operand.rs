@@ -155,7 +155,7 @@ pub enum Operand {
     Constant {
         /// Bank.
         bank: Bank,
-        /// Signed byte offset.
+        /// Byte offset: 0 to 65535 without an index, signed with one.
         offset: i32,
         /// Index register added to the offset; 255 is none.
         index: u8,
@@ -190,6 +190,8 @@ pub enum Operand {
     Barrier(u8),
     /// A scoreboard `SB0` to `SB7`.
     Scoreboard(u8),
+    /// Scoreboards waited for, one bit each, `{2,0}`.
+    ScoreboardSet(u8),
     /// A special register.
     Special(SpecialRegister),
     /// All predicates at once, `PR`.

@@ -95,6 +95,8 @@ pub(super) const B_S: Slot = source(Source { kind: ImmediateKind::Signed, ..PLAI
 pub(super) const B_NS: Slot = source(Source { kind: ImmediateKind::Signed, negate: true, ..PLAIN });
 /// Integer source with a sign, unsigned immediates.
 pub(super) const B_N: Slot = source(Source { negate: true, ..PLAIN });
+/// Integer source with a complement, unsigned immediates.
+pub(super) const B_I: Slot = source(Source { invert: true, ..PLAIN });
 /// Integer source with a complement, signed immediates.
 pub(super) const B_IS: Slot = source(Source { kind: ImmediateKind::Signed, invert: true, ..PLAIN });
 /// Float source.
@@ -149,7 +151,9 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
     match (special, form) {
         // An immediate has no part of it chosen and no sign of its own.
         (true, 2 | 4) => SlotKind::Immediate { bits: Bits::run(32, 32), kind: source.kind },
-        (true, 3 | 5) => SlotKind::Constant { marks: bits, half, index: NO_BIT, uniform_index: false },
+        (true, 3 | 5) => {
+            SlotKind::Constant { words: true, marks: bits, half, index: NO_BIT, uniform_index: false }
+        }
         (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
         _ if uniform_datapath => SlotKind::Uniform { lo, marks: bits, half },
         _ => {

@@ -6,6 +6,8 @@ use crate::row::NO_BIT;
 use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, Source};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
+/// With the multiplications' own mode, in which zero times anything is zero.
+const FMZ: Modifier = field_split(F::Ftz, (80, 1), (76, 1), &["", ".FTZ", ".FMZ"]);
 const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
 const ROUND_INT: Modifier = field(F::Rounding, 78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
 const SAT: Modifier = field(F::Saturate, 77, 1, &["", ".SAT"]);
@@ -36,12 +38,13 @@ const fn no_marks(kind: ImmediateKind, half: HalfBits, negate: bool) -> Slot {
 }
 
 pub(super) fn add(t: &mut Rows) {
-    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, SAT, ROUND]);
-    let scale = field(F::Scale, 84, 3, &["!", "!", "!", ".D2", "", "!", "!", "!"]);
-    t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[scale, FTZ, ROUND, SAT]);
-    t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FTZ, SAT, ROUND]);
+    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, ROUND, SAT]);
+    let scale = field(F::Scale, 84, 3, &["!", ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"]);
+    t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[FMZ, scale, ROUND, SAT]);
+    t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FMZ, ROUND, SAT]);
     let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
-    t.alu(Fmnmx, 0x009, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ, nan]);
+    let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
+    t.alu(Fmnmx, 0x009, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ, nan, xorsign]);
     t.alu(Fsel, 0x008, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ]);
     let compare = field(F::Compare, 76, 4, COMPARE);
     t.alu(
@@ -53,7 +56,7 @@ pub(super) fn add(t: &mut Rows) {
         &[field(F::BFloat, 71, 1, &[".BF"]), compare, FTZ, BOOL],
     );
     t.alu(Fsetp, 0x00b, FORMS_B, 0, &[P1, P2, A, B_F32, PS], &[compare, FTZ, BOOL]);
-    let chk = no_marks(ImmediateKind::F32, HalfBits::None, true);
+    let chk = B_F32;
     t.alu(Fchk, 0x102, FORMS_B, 0, &[P1, A, chk], &[]);
     let mufu = field(
         F::Function,
