@@ -136,8 +136,8 @@ const BYTES: [Half; 4] = [Half::Both, Half::Byte1, Half::Byte2, Half::Byte3];
 
 fn half_of(word: u128, bits: HalfBits) -> Half {
     match bits {
-        HalfBits::None => Half::Both,
-        HalfBits::Packed(lo) => PACKED[get(word, lo, 2) as usize],
+        HalfBits::None | HalfBits::Whole => Half::Both,
+        HalfBits::Packed(lo) | HalfBits::Paired(lo) => PACKED[get(word, lo, 2) as usize],
         HalfBits::Upper(lo) => UPPER[get(word, lo, 1) as usize],
         HalfBits::Byte(lo) => BYTES[get(word, lo, 2) as usize],
     }
@@ -230,7 +230,9 @@ fn put_marks(marks: Marks, bits: MarkBits) -> Option<u128> {
 fn put_half(half: Half, bits: HalfBits) -> Option<u128> {
     let place = |names: &[Half], lo: u8| Some((names.iter().position(|&h| h == half)? as u128) << lo);
     match bits {
-        HalfBits::None => (half == Half::Both).then_some(0),
+        HalfBits::None | HalfBits::Whole => (half == Half::Both).then_some(0),
+        HalfBits::Paired(_) if half == Half::F32 => None,
+        HalfBits::Paired(lo) => place(&PACKED, lo),
         HalfBits::Packed(lo) => place(&PACKED, lo),
         HalfBits::Upper(lo) => place(&UPPER, lo),
         HalfBits::Byte(lo) => place(&BYTES, lo),

@@ -30,6 +30,10 @@ pub enum HalfBits {
     None,
     /// Two bits from here: both halves, one 32-bit float, the low one twice, the high one twice.
     Packed(u8),
+    /// The same without the float, from Hopper on.
+    Paired(u8),
+    /// Both halves in place, with the marks where packed sources have them.
+    Whole,
     /// One bit: the low or the high half.
     Upper(u8),
     /// Two bits from here: one of four bytes.
@@ -39,8 +43,8 @@ pub enum HalfBits {
 impl HalfBits {
     const fn mask(self) -> u128 {
         match self {
-            Self::None => 0,
-            Self::Packed(lo) | Self::Byte(lo) => 3 << lo,
+            Self::None | Self::Whole => 0,
+            Self::Packed(lo) | Self::Paired(lo) | Self::Byte(lo) => 3 << lo,
             Self::Upper(lo) => 1 << lo,
         }
     }

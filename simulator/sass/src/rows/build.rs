@@ -113,6 +113,14 @@ pub(super) const B_F16: Slot = source(Source {
     half: HalfBits::Packed(60),
     ..PLAIN
 });
+/// Packed half source that always reads both halves in place.
+pub(super) const B_F16_WHOLE: Slot = source(Source {
+    kind: ImmediateKind::F16x2,
+    negate: true,
+    absolute: true,
+    half: HalfBits::Whole,
+    ..PLAIN
+});
 /// The same source as the third instead of the second.
 pub(super) const fn third(slot: Slot) -> Slot {
     match slot.kind {
@@ -144,7 +152,11 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
     };
     let (bits, half) = match (source.half, special) {
         (HalfBits::Packed(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Packed(60)),
+        (HalfBits::Paired(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Paired(60)),
+        (HalfBits::Paired(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Paired(81)),
         (HalfBits::Packed(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Packed(81)),
+        (HalfBits::Whole, true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::None),
+        (HalfBits::Whole, false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::None),
         (half, _) => (bits, half),
     };
     let lo = if special { 32 } else { 64 };
@@ -202,6 +214,16 @@ impl Rows {
             uniform_guard: false,
         });
         &mut self.0[index]
+    }
+
+    /// Bounds what a block adds to some generations.
+    pub(super) fn span(&mut self, since: Arch, until: Arch, add: impl FnOnce(&mut Self)) {
+        let first = self.0.len();
+        add(self);
+        for row in &mut self.0[first..] {
+            row.since = row.since.max(since);
+            row.until = row.until.min(until);
+        }
     }
 
     /// One row per form of an opcode of the arithmetic kind.

@@ -48,7 +48,7 @@ pub(super) fn add(t: &mut Rows) {
         .since = Arch::Sm90;
     t.row(Yield, 0x946, 0, &[COND], &[]);
     t.row(Kill, 0x95b, 0, &[COND], &[]);
-    t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 20)], &[]);
+    t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 3).hidden(Hide::Neutral)], &[]);
     let sleep = [field(F::Warp, 85, 1, &["", ".WARP"]), field(F::Random, 86, 1, &["", ".RAND"])];
     t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &sleep);
     t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &sleep);
@@ -59,17 +59,25 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]);
     t.row(Endcollective, 0x91b, 7 << 87, &[], &[]);
 
-    let mode = field(F::Mode, 77, 2, &[".SYNC", ".ARV"]);
+    let sync = field(F::Mode, 77, 2, &[".SYNC"]);
+    let arrive = field(F::Mode, 77, 2, &["!", ".ARV"]);
     let defer = field(F::Defer, 80, 1, &["", ".DEFER_BLOCKING"]);
+    let now = field(F::Defer, 80, 1, &[""]);
     let unused = pred_not(87, 90).hidden(Hide::Always);
-    let count = imm(42, 12).hidden(Hide::Neutral);
-    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
-    t.row(Bar, 0x51d, 0, &[reg(32), unused], &[mode, defer]);
-    // One register holds barrier and count, and is printed for both.
-    t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
+    let count = imm(42, 12);
+    let whole = imm(42, 12).hidden(Hide::Neutral);
+    for (mode, defer, count) in [(sync, defer, whole), (arrive, now, count)] {
+        t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
+        // One register holds barrier and count, and is printed for both.
+        t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
+    }
+    t.row(Bar, 0x51d, 0, &[reg(32), unused, whole], &[sync, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), unused, count], &[arrive, now]);
     let reduce = field(F::Mode, 77, 2, &["!", "!", ".RED"]);
     let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
-    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0xb1d, 0, &[imm(54, 4), whole, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0x31d, 0, &[reg(32), reg(32), pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), pred_not(87, 90), whole], &[reduce, function, defer]);
     t.row(
         B2r,
         0x31c,

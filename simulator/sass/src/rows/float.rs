@@ -23,7 +23,6 @@ const COMPARE_D: &[&str] = &[
 const BF16: Modifier = field(F::BFloat16, 85, 1, &["", ".BF16_V2"]);
 const D: Slot = reg(16);
 const A: Slot = reg_m(24, marks(72, 73, NO_BIT));
-const A_H: Slot = reg_half(24, marks(72, 73, NO_BIT), HalfBits::Packed(74));
 const P1: Slot = pred(81);
 const P2: Slot = pred(84);
 const PS: Slot = pred_not(87, 90);
@@ -64,7 +63,10 @@ pub(super) fn add(t: &mut Rows) {
         4,
         &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH"],
     );
-    t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, field(F::Float32, 73, 1, &["", ".F16"])]);
+    let narrow = field(F::Float32, 73, 1, &["", ".F16"]);
+    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
+    let narrow = field(F::Float32, 72, 2, &["", ".F16", ".BF16"]);
+    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
 
     t.alu(Dadd, 0x029, FORMS_C, 0, &[D, A, c(B_F64)], &[ROUND]);
     t.alu(Dmul, 0x028, FORMS_B, 0, &[D, A, B_F64], &[ROUND]);
@@ -72,77 +74,115 @@ pub(super) fn add(t: &mut Rows) {
     let compare_d = field(F::Compare, 76, 4, COMPARE_D);
     t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, B_F64, PS], &[compare_d, BOOL]);
 
-    let f32_result = field(F::Float32, 78, 1, &["", ".F32"]);
-    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, A_H, B_F16], &[f32_result, BF16, FTZ, SAT]);
-    t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, A_H, B_F16], &[BF16, FTZ, SAT]);
-    let relu = field(F::Relu, 79, 1, &["", ".RELU"]);
-    let hfma = [BF16, relu, FTZ, SAT];
-    // The predicate field at 89:87 is unused and reads all ones where RELU is set.
-    for fixed in [0, 7 << 87] {
-        t.alu(Hfma2, 0x031, FORMS_BC, fixed, &[D, A_H, B_F16, c(B_F16)], &hfma);
-        t.alu(Hfma2Mma, 0x035, FORMS_BC, fixed, &[D, A_H, B_F16, c(B_F16)], &hfma);
-    }
-    t.alu(Hmnmx2, 0x040, FORMS_B, 0, &[D, A_H, B_F16, PS], &[BF16]);
-    let hbool = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
-    let hbf = field(F::BFloat, 71, 1, &["", ".BF"]);
-    let hcompare = field(F::Compare, 76, 4, COMPARE);
-    let hbrain = field(F::BFloat16, 65, 1, &["", ".BF16_V2"]);
-    let both = field(F::HalvesAnd, 71, 1, &["", ".H_AND"]);
-    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, B_F16, PS], &[hbrain, hbf, hcompare, FTZ, hbool]);
-    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, B_F16, PS], &[hbrain, hcompare, both, FTZ, hbool]);
+    t.span(Arch::Sm75, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), false));
+    t.span(Arch::Sm90, Arch::Sm120, |t| halves(t, HalfBits::Paired(74), true));
 
-    // Conversions: format 1 is 16 bits, 2 is 32, 3 is 64.
-    let src_marks = B_F32;
-    let source_float = field(F::SourceType, 84, 2, &["!", "!", "", ".F64"]);
-    let source_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
-    let half_marks = with_half(B_F32, HalfBits::Upper(60));
-    let destination_int = field_split(
-        F::DestinationType,
-        (75, 2),
-        (72, 1),
-        &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"],
-    );
-    let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
-    for base in [0x105, 0x111] {
-        for (read, from) in [(src_marks, source_float), (half_marks, source_half)] {
-            t.alu(F2i, base, FORMS_B, 0, &[D, read], &[FTZ, destination_int, from, ROUND_INT, ntz]);
-        }
-    }
-    let destination_float = field(F::DestinationType, 75, 2, &["!", ".F16", "", ".F64"]);
-    let source_int = |names| field_split(F::SourceType, (84, 2), (74, 1), names);
-    let plain = no_marks(ImmediateKind::Unsigned, HalfBits::None, false);
-    for base in [0x106, 0x112] {
-        for (half, names) in [
-            (HalfBits::None, &["!", "!", ".U32", ".U64", "!", "!", "", ".S64"][..]),
-            (HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
-            (HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
-        ] {
-            let fields = [destination_float, source_int(names), ROUND];
-            t.alu(I2f, base, FORMS_B, 0, &[D, with_half(plain, half)], &fields);
-        }
-    }
-    let source_fp = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
-    let fp = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
-    t.alu(I2fp, 0x045, FORMS_B, 0, &[D, plain], &[fp, source_fp, ROUND]);
-    let to = field(F::DestinationType, 75, 3, &["!", ".F16", ".F32", ".F64", ".BF16"]);
-    let from = field(F::SourceType, 84, 2, &["!", "!", ".F32", ".F64"]);
-    let from_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
-    for base in [0x104, 0x110] {
-        t.alu(F2f, base, FORMS_B, 0, &[D, src_marks], &[FTZ, to, from, ROUND]);
-        t.alu(F2f, base, FORMS_B, 0, &[D, half_marks], &[FTZ, to, from_half, ROUND]);
-    }
-    for base in [0x107, 0x113] {
-        for (value, names) in [
-            (half_marks, [&["!", ".F16"][..], &["!", ""]]),
-            (src_marks, [&["!", "!", ""], &["!", "!", ""]]),
-            (src_marks, [&["!", "!", "!", ".F64"], &["!", "!", "!", ""]]),
-        ] {
-            let to = field(F::DestinationType, 75, 2, names[0]);
-            let from = field(F::SourceType, 84, 2, names[1]);
-            t.alu(Frnd, base, FORMS_B, 0, &[D, value], &[FTZ, to, from, ROUND_INT]);
-        }
-    }
+    convert(t);
     pack(t);
+}
+
+/// Conversions. Format 0 is 8 bits, 1 is 16, 2 is 32, 3 is 64; what has 64 bits on either side has an opcode of
+/// its own.
+fn convert(t: &mut Rows) {
+    const WIDTHS: [(u16, &[&str], &[&str]); 3] = [
+        // The difference of the opcode, integers, floats.
+        (0, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""], &["!", ".F16", ""]),
+        (0xc, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"], &["!", ".F16", ""]),
+        (0xc, &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"], &["!", "!", "!", ".F64"]),
+    ];
+    // A 16-bit source may be the high half.
+    let sources = |floats: &[&'static str]| {
+        let half = floats.get(1) == Some(&".F16");
+        let rest: &'static [&'static str] = if half { &["!", "!", ""] } else { &["!", "!", "!", ".F64"] };
+        let rest = (B_F32, field(F::SourceType, 84, 2, rest));
+        let halves = (with_half(B_F32, HalfBits::Upper(60)), field(F::SourceType, 84, 2, &["!", ".F16"]));
+        if half { vec![rest, halves] } else { vec![rest] }
+    };
+    let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
+    let plain = no_marks(ImmediateKind::Unsigned, HalfBits::None, false);
+    let hides = |all: &'static [&'static str], keep: [bool; 4]| -> &'static [&'static str] {
+        // The names of the widths that are kept; leaked once, when the table is built.
+        let names = all.iter().enumerate().map(|(value, &name)| if keep[value & 3] { name } else { "!" });
+        Vec::leak(names.collect())
+    };
+    for (difference, integers, floats) in WIDTHS {
+        let to = field_split(F::DestinationType, (75, 2), (72, 1), integers);
+        for (read, from) in sources(floats) {
+            let fields = [FTZ, to, from, ROUND_INT, ntz];
+            t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &fields);
+        }
+        let to = field(F::DestinationType, 75, 2, floats);
+        for (half, keep) in [
+            (HalfBits::None, [false, false, true, true]),
+            (HalfBits::Upper(60), [false, true, false, false]),
+            (HalfBits::Byte(60), [true, false, false, false]),
+        ] {
+            let from = field_split(F::SourceType, (84, 2), (74, 1), hides(integers, keep));
+            if from.spelling.iter().all(|&name| name == "!") {
+                continue;
+            }
+            t.alu(I2f, 0x106 + difference, FORMS_B, 0, &[D, with_half(plain, half)], &[to, from, ROUND]);
+        }
+    }
+    let from = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
+    let to = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
+    let round = field(F::Rounding, 78, 2, &["", "!", "!", ".RZ"]);
+    t.alu(I2fp, 0x045, FORMS_B, 0, &[D, plain], &[to, from, round]);
+
+    let half = with_half(B_F32, HalfBits::Upper(60));
+    let from_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
+    for (difference, to, from, halves) in [
+        (0, &["!", ".F16", ".F32", "!", ".BF16"][..], &["!", "!", ".F32"][..], true),
+        (0xc, &["!", "!", "!", ".F64"], &["!", "!", ".F32"], true),
+        (0xc, &["!", ".F16", ".F32", "!", ".BF16"], &["!", "!", "!", ".F64"], false),
+    ] {
+        let to = field(F::DestinationType, 75, 3, to);
+        let from = field(F::SourceType, 84, 2, from);
+        t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, B_F32], &[FTZ, to, from, ROUND]);
+        if halves {
+            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, half], &[FTZ, to, from_half, ROUND]);
+        }
+    }
+    for (opcode, value, to, from) in [
+        (0x107, half, &["!", ".F16"][..], &["!", ""][..]),
+        (0x107, B_F32, &["!", "!", ""], &["!", "!", ""]),
+        (0x113, B_F32, &["!", "!", "!", ".F64"], &["!", "!", "!", ""]),
+    ] {
+        let to = field(F::DestinationType, 75, 2, to);
+        let from = field(F::SourceType, 84, 2, from);
+        t.alu(Frnd, opcode, FORMS_B, 0, &[D, value], &[FTZ, to, from, ROUND_INT]);
+    }
+}
+
+/// Packed arithmetic on two halves. Only Hopper and later do all of it in bfloat16 too.
+fn halves(t: &mut Rows, half: HalfBits, hopper: bool) {
+    let a = reg_half(24, marks(72, 73, NO_BIT), half);
+    let b = with_half(B_F16, half);
+    let c = third(b);
+    let brain = if hopper { BF16 } else { field(F::BFloat16, 85, 1, &[""]) };
+    let single = field(F::Float32, 78, 1, if hopper { &[""] } else { &["", ".F32"] });
+    let any_single = field(F::Float32, 78, 1, &["", ".F32"]);
+    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[any_single, brain, FTZ, SAT]);
+    t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, a, b], &[single, brain, FMZ, SAT]);
+    // A predicate says where RELU looks; without RELU its bits mean nothing.
+    for (relu, saturate, enable) in [
+        (field(F::Relu, 79, 1, &[""]), SAT, PS.hidden(Hide::Always)),
+        (field(F::Relu, 79, 1, &["!", ".RELU"]), field(F::Saturate, 77, 1, &[""]), PS.hidden(Hide::Neutral)),
+    ] {
+        let whole = [D, A, B_F16_WHOLE, third(B_F16_WHOLE), enable];
+        t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[any_single, BF16, FMZ, relu, saturate]);
+        t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[BF16, FMZ, relu, saturate]);
+    }
+    let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
+    let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
+    t.alu(Hmnmx2, 0x040, FORMS_B, 0, &[D, a, b, PS], &[single, BF16, FTZ, nan, xorsign]);
+    let boolean = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
+    let as_float = field(F::BFloat, 71, 1, &["", ".BF"]);
+    let compare = field(F::Compare, 76, 4, COMPARE);
+    let brain = field(F::BFloat16, 65, 1, if hopper { &["", ".BF16_V2"] } else { &[""] });
+    let both = field(F::HalvesAnd, 71, 1, &["", ".H_AND"]);
+    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, a, b, PS], &[brain, as_float, compare, FTZ, boolean]);
+    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, a, b, PS], &[brain, compare, both, FTZ, boolean]);
 }
 
 /// F2FP: two narrow floats from two wide ones, or wide ones from two narrow ones.

@@ -103,9 +103,8 @@ pub(super) fn add(t: &mut Rows) {
     let kind = field(F::Signed, 72, 2, &[".U32", "", ".U16x2", ".S16x2"]);
     let relu = field(F::Relu, 76, 1, &["", ".RELU"]);
     hopper.alu(Vimnmx3, 0x00f, FORMS_BC, 0, &[D, A, B, third(B), PS], &[kind, relu]);
-    let vsigned = field(F::Signed, 72, 1, &[".U32", ""]);
-    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[vsigned]);
-    hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[vsigned]);
+    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[kind, relu]);
+    hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[kind, relu]);
     for mut row in hopper.0 {
         row.since = Arch::Sm90;
         t.0.push(row);

@@ -146,6 +146,21 @@ pub(super) const LOAD: Orders = [LOAD_ORDERS, TURING_LOAD_ORDERS];
 pub(super) const STORE: Orders = [STORE_ORDERS, TURING_STORE_ORDERS];
 const ATOM: Orders = [STORE_ORDERS, TURING_ATOMIC_ORDERS];
 
+/// The same slots with the base register a pair for certain, and the bits that say so.
+fn always_paired(slots: &[Slot]) -> (Vec<Slot>, u128) {
+    let mut fixed = 0;
+    let mut paired = slots.to_vec();
+    for slot in &mut paired {
+        if let SlotKind::Address { wide, .. } = &mut slot.kind
+            && *wide != NO_BIT
+        {
+            fixed |= 1 << *wide;
+            *wide = ALWAYS;
+        }
+    }
+    (paired, fixed)
+}
+
 /// Adds a row with a memory order among its fields, once for Turing and once for what came after. A field
 /// of the caller's with the identity `Order` marks the place.
 pub(super) fn ordered(
@@ -162,7 +177,9 @@ pub(super) fn ordered(
         };
         fields.iter().map(order).collect()
     };
-    t.row(op, opcode, 0, slots, &with(orders[0], 77)).since = Arch::Sm80;
+    // From Ampere on, the base beside a uniform register is always a pair.
+    let (paired, fixed) = always_paired(slots);
+    t.row(op, opcode, fixed, &paired, &with(orders[0], 77)).since = Arch::Sm80;
     // `.PRIVATE` is printed behind the scope.
     let mut turing = with(orders[1], 77);
     if let Some(index) = turing.iter().position(|m| m.id == F::Order) {
@@ -271,45 +288,53 @@ fn atomics(t: &mut Rows) {
     }
     for (op, opcode) in [(AtomCas, 0x38b), (AtomgCas, 0x3a9)] {
         let kind = field(F::Size, 73, 3, &["", ".S32", ".64"]);
+        let wide = field(F::Size, 73, 3, &["!", "!", "!", "!", ".128"]);
+        let order = field(F::Order, 77, 4, STORE_ORDERS);
+        let compare = field(F::Function, 87, 1, &[".CAS"]);
+        let slots = [target, D, LOCAL, reg(32), reg(64)];
+        t.row(op, opcode, 0, &slots, &[E, compare, EVICT, wide, order]).since = Arch::Sm90;
         let slots = [target, D, LOCAL, reg(32), reg(64)];
         ordered(t, op, opcode, &slots, &[E, field(F::Function, 87, 1, &[".CAS"]), EVICT, kind, ORDER], ATOM);
-        let spin = field(F::Function, 87, 2, &["!", ".CAST", "!", ".CAST.SPIN"]);
-        ordered(t, op, opcode, &slots, &[E, spin, EVICT, kind, ORDER], ATOM);
+        if op == AtomCas {
+            let spin = field(F::Function, 87, 2, &["!", ".CAST", "!", ".CAST.SPIN"]);
+            ordered(t, op, opcode, &slots, &[E, spin, EVICT, kind, ORDER], ATOM);
+        }
     }
-    let integers = field(F::Size, 73, 3, &["", ".S32", ".64", ".S64"]);
+    let integers = field(F::Size, 73, 3, &["", ".S32", ".64", ".S64", ".128"]);
     let floats = field(
         F::Size,
         73,
         4,
         &[
             ".F16x2.RN",
-            "!",
-            "!",
+            ".F16x4.RN",
+            ".F16x8.RN",
             ".BF16x2.RN",
-            "!",
-            "!",
+            ".BF16x4.RN",
+            ".BF16x8.RN",
             "!",
             "!",
             "!",
             ".F32.FTZ.RN",
             ".F32x2.FTZ.RN",
             ".F32x4.FTZ.RN",
-            "!",
-            "!",
-            "!",
+            ".F32.RN",
+            ".F32x2.RN",
+            ".F32x4.RN",
             ".F64.RN",
         ],
     );
-    let atom_slots = [target, D, described, reg(32)];
-    let add = field(F::Function, 87, 3, &[".ADD"]);
+    let (atom_slots, wide) = always_paired(&[target, D, described, reg(32)]);
+    let (red_slots, red_wide) = always_paired(&red_slots);
+    let add = field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX"]);
     let order = field(F::Order, 77, 4, STORE_ORDERS);
     let first = t.0.len();
     for (op, whole, float) in [(Atom, 0x198a, 0x19a2), (Atomg, 0x19a8, 0x19a3)] {
-        t.row(op, whole, 0, &atom_slots, &[ALWAYS_E, ATOMIC, EVICT, integers, order]);
-        t.row(op, float, 0, &atom_slots, &[ALWAYS_E, add, EVICT, floats, order]);
+        t.row(op, whole, wide, &atom_slots, &[ALWAYS_E, ATOMIC, EVICT, integers, order]);
+        t.row(op, float, wide, &atom_slots, &[ALWAYS_E, add, EVICT, floats, order]);
     }
-    t.row(Redg, 0x198e, 0, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
-    t.row(Redg, 0x19a6, 0, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
+    t.row(Redg, 0x198e, red_wide, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
+    t.row(Redg, 0x19a6, red_wide, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
     for row in &mut t.0[first..] {
         row.since = Arch::Sm90;
     }

@@ -18,7 +18,7 @@ pub(super) fn add(t: &mut Rows) {
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
     t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;
     t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
-    t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]);
+    t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]);
     t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
     let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
     t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
@@ -46,8 +46,12 @@ pub(super) fn add(t: &mut Rows) {
         &[D, A, P1.hidden(Hide::Always)],
         &[field(F::Function, 79, 1, &["!", ".ANY"]), pair],
     );
-    let lane = field(F::Function, 84, 1, &["", ".OR"]);
-    t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[lane]).since = crate::Arch::Sm90;
+    let plain = field(F::Function, 84, 1, &[""]);
+    let or = field(F::Function, 84, 1, &["!", ".OR"]);
+    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| {
+        t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[plain]);
+        t.row(R2ur, 0x2ca, 0, &[P1, ureg(16), A], &[or]);
+    });
     // The signs of three registers instead of predicates.
     let signs = |lo| reg_tag(lo, ".SIGN");
     t.row(Plop3, 0x21f, 0, &[P1, pred(84), signs(24), signs(32), signs(64), imm(72, 8), lut_b], &[]).since =
