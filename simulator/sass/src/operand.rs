@@ -46,6 +46,8 @@ pub enum ImmediateKind {
     F32,
     /// The high 32 bits of a 64-bit float; the low ones are zero.
     F64High,
+    /// One 16-bit float in the low half.
+    F16,
     /// Two 16-bit floats, the high one printed first.
     F16x2,
     /// Two bfloat16, the high one printed first.

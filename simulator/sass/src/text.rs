@@ -2,7 +2,7 @@
 use crate::code::is_hidden;
 use crate::row::{ALWAYS, NO_BIT, uniform_width};
 use crate::{
-    Arch, Bank, FieldId, Half, Hide, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind,
+    Arch, Bank, FieldId, Half, HalfBits, Hide, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind,
     SpecialRegister,
 };
 use std::fmt::{self, Write};
@@ -45,6 +45,9 @@ fn float(value: f64, negative: bool, quiet: bool) -> String {
     if value.is_infinite() {
         return format!("{sign}INF ");
     }
+    if value == 0.0 && negative {
+        return "-0.0 ".into();
+    }
     // The tool switches to the exponent early, and then keeps trailing zeros.
     if value.abs() >= 1e9 {
         return exponential(value, 20);
@@ -81,6 +84,10 @@ fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
         ImmediateKind::F64High => {
             let value = f64::from_bits(bits << 32);
             float(value, bits >> 31 & 1 == 1, bits >> 19 & 1 == 1)
+        }
+        ImmediateKind::F16 => {
+            let half = bits as u16;
+            float(half_to_f64(half), half >> 15 == 1, half >> 9 & 1 == 1)
         }
         ImmediateKind::F16x2 => {
             let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1);
@@ -120,12 +127,15 @@ fn half_suffix(half: Half) -> &'static str {
     }
 }
 
+/// A source with its marks. Of a register's packed halves the text tells outside the bars, of all else inside.
 fn marked(name: &str, marks: Marks, half: Half, reused: &str) -> String {
     let part = half_suffix(half);
     let inner = match (marks.absolute, half) {
         (false, _) => format!("{name}{reused}{part}"),
-        (true, Half::Upper | Half::Byte1 | Half::Byte2 | Half::Byte3) => format!("|{name}{part}|{reused}"),
-        (true, _) => format!("|{name}|{reused}{part}"),
+        (true, Half::F32 | Half::Low | Half::High) if name.starts_with('R') => {
+            format!("|{name}|{reused}{part}")
+        }
+        (true, _) => format!("|{name}{part}|{reused}"),
     };
     let sign = if marks.negate { "-" } else { "" };
     let complement = if marks.invert { "~" } else { "" };
@@ -334,7 +344,20 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
             };
             let brain =
                 kind == ImmediateKind::F16x2 && instruction.spelling(FieldId::BFloat16) == Some(".BF16_V2");
-            immediate(bits, width, if brain { ImmediateKind::Bf16x2 } else { kind })
+            let function = instruction.spelling(FieldId::Function);
+            let kind = match instruction.op {
+                _ if brain => ImmediateKind::Bf16x2,
+                Op::Mufu if matches!(function, Some(".RCP64H" | ".RSQ64H")) => ImmediateKind::F64High,
+                Op::Mufu if instruction.spelling(FieldId::Float32) == Some(".F16") => ImmediateKind::F16,
+                _ => kind,
+            };
+            let text = immediate(bits, width, kind);
+            // A single-precision sum reads the low half only.
+            let single = instruction.op == Op::Hadd2 && instruction.flag(FieldId::Float32);
+            match text.split_once(", ") {
+                Some((_, low)) if single && arch >= Arch::Sm86 => low.into(),
+                _ => text,
+            }
         }
         Operand::Constant { bank, offset, index: number, uniform_index, marks, half } => {
             let name = match bank {
@@ -358,7 +381,10 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 (Some(base), 0) => base,
                 (Some(base), offset) => format!("{base}+{}", signed(offset.into())),
             };
-            marked(&format!("{name}[{inner}]"), marks, half, "")
+            // One of the tool's oddities.
+            let space =
+                if matches!(slot, SlotKind::Constant { half: HalfBits::None, .. }) { "" } else { " " };
+            marked(&format!("{name}{space}[{inner}]"), marks, half, "")
         }
         Operand::Address { .. } => address(operand, slot, arch),
         Operand::Label { target } => signed(target),

@@ -224,6 +224,7 @@ impl Rows {
             row.since = row.since.max(since);
             row.until = row.until.min(until);
         }
+        self.0.retain(|row| row.since <= row.until);
     }
 
     /// One row per form of an opcode of the arithmetic kind.

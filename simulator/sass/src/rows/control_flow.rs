@@ -49,15 +49,15 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Yield, 0x946, 0, &[COND], &[]);
     t.row(Kill, 0x95b, 0, &[COND], &[]);
     t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 3).hidden(Hide::Neutral)], &[]);
-    let sleep = [field(F::Warp, 85, 1, &["", ".WARP"]), field(F::Random, 86, 1, &["", ".RAND"])];
+    let sleep = [field(F::Random, 86, 1, &["", ".RAND"]), field(F::Warp, 85, 1, &["", ".WARP"])];
     t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &sleep);
     t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &sleep);
     let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
     t.row(Bmov, 0x355, 0, &[reg(16), slot(SlotKind::Barrier(24))], &[clear]);
     t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[]);
     t.row(Lepc, 0x34e, 0, &[reg(16)], &[]);
-    t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]);
-    t.row(Endcollective, 0x91b, 7 << 87, &[], &[]);
+    t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]).since = Arch::Sm90;
+    t.row(Endcollective, 0x91b, 7 << 87, &[], &[]).since = Arch::Sm90;
 
     let sync = field(F::Mode, 77, 2, &[".SYNC"]);
     let arrive = field(F::Mode, 77, 2, &["!", ".ARV"]);
@@ -77,7 +77,7 @@ pub(super) fn add(t: &mut Rows) {
     let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
     t.row(Bar, 0xb1d, 0, &[imm(54, 4), whole, pred_not(87, 90)], &[reduce, function, defer]);
     t.row(Bar, 0x31d, 0, &[reg(32), reg(32), pred_not(87, 90)], &[reduce, function, defer]);
-    t.row(Bar, 0x51d, 0, &[reg(32), pred_not(87, 90), whole], &[reduce, function, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), whole, pred_not(87, 90)], &[reduce, function, defer]);
     t.row(
         B2r,
         0x31c,

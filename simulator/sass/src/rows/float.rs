@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, Source};
+use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, SlotKind, Source};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 /// With the multiplications' own mode, in which zero times anything is zero.
@@ -43,7 +43,10 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FMZ, ROUND, SAT]);
     let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
     let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
-    t.alu(Fmnmx, 0x009, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ, nan, xorsign]);
+    let minimum = [D, A, B_F32, PS];
+    t.span(Arch::Sm75, Arch::Sm75, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ]));
+    t.span(Arch::Sm80, Arch::Sm80, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ, nan]));
+    t.span(Arch::Sm86, Arch::Sm120, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ, nan, xorsign]));
     t.alu(Fsel, 0x008, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ]);
     let compare = field(F::Compare, 76, 4, COMPARE);
     t.alu(
@@ -84,73 +87,71 @@ pub(super) fn add(t: &mut Rows) {
 /// Conversions. Format 0 is 8 bits, 1 is 16, 2 is 32, 3 is 64; what has 64 bits on either side has an opcode of
 /// its own.
 fn convert(t: &mut Rows) {
-    const WIDTHS: [(u16, &[&str], &[&str]); 3] = [
-        // The difference of the opcode, integers, floats.
-        (0, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""], &["!", ".F16", ""]),
-        (0xc, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"], &["!", ".F16", ""]),
-        (0xc, &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"], &["!", "!", "!", ".F64"]),
-    ];
+    const WIDE: u16 = 0xc;
+    const NOT_BYTES: &[u16] = &[1, 5, 6];
+    let float = |kind, half| {
+        let source = Source { kind, half, negate: true, absolute: true, third: false, invert: false };
+        slot(SlotKind::Source(source))
+    };
     // A 16-bit source may be the high half.
-    let sources = |floats: &[&'static str]| {
-        let half = floats.get(1) == Some(&".F16");
-        let rest: &'static [&'static str] = if half { &["!", "!", ""] } else { &["!", "!", "!", ".F64"] };
-        let rest = (B_F32, field(F::SourceType, 84, 2, rest));
-        let halves = (with_half(B_F32, HalfBits::Upper(60)), field(F::SourceType, 84, 2, &["!", ".F16"]));
-        if half { vec![rest, halves] } else { vec![rest] }
-    };
+    let half = (float(ImmediateKind::F16, HalfBits::Upper(60)), field(F::SourceType, 84, 2, &["!", ".F16"]));
+    let single = |name: &'static [&'static str]| (B_F32, field(F::SourceType, 84, 2, name));
+    let double = |name: &'static [&'static str]| (B_F64, field(F::SourceType, 84, 2, name));
+    let unnamed = single(&["!", "!", ""]);
+    let named = single(&["!", "!", ".F32"]);
+    let from_double = double(&["!", "!", "!", ".F64"]);
     let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
-    let plain = no_marks(ImmediateKind::Unsigned, HalfBits::None, false);
-    let hides = |all: &'static [&'static str], keep: [bool; 4]| -> &'static [&'static str] {
-        // The names of the widths that are kept; leaked once, when the table is built.
-        let names = all.iter().enumerate().map(|(value, &name)| if keep[value & 3] { name } else { "!" });
-        Vec::leak(names.collect())
-    };
-    for (difference, integers, floats) in WIDTHS {
-        let to = field_split(F::DestinationType, (75, 2), (72, 1), integers);
-        for (read, from) in sources(floats) {
-            let fields = [FTZ, to, from, ROUND_INT, ntz];
-            t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &fields);
-        }
-        let to = field(F::DestinationType, 75, 2, floats);
-        for (half, keep) in [
-            (HalfBits::None, [false, false, true, true]),
-            (HalfBits::Upper(60), [false, true, false, false]),
-            (HalfBits::Byte(60), [true, false, false, false]),
-        ] {
-            let from = field_split(F::SourceType, (84, 2), (74, 1), hides(integers, keep));
-            if from.spelling.iter().all(|&name| name == "!") {
-                continue;
-            }
-            t.alu(I2f, 0x106 + difference, FORMS_B, 0, &[D, with_half(plain, half)], &[to, from, ROUND]);
-        }
+    for (difference, (read, from), to) in [
+        (0, unnamed, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""][..]),
+        (0, half, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""]),
+        (WIDE, unnamed, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, half, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, from_double, &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"]),
+    ] {
+        let to = field_split(F::DestinationType, (75, 2), (72, 1), to);
+        t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT, ntz]);
+    }
+    let integer = |half| no_marks(ImmediateKind::Signed, half, false);
+    let narrow: &[&str] = &["!", ".F16", ""];
+    let wide: &[&str] = &["!", "!", "!", ".F64"];
+    for (difference, to, forms, half, from) in [
+        (0, narrow, FORMS_B, HalfBits::None, &["!", "!", ".U32", "!", "!", "!", ""][..]),
+        (0, narrow, NOT_BYTES, HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
+        (0, narrow, NOT_BYTES, HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
+        (WIDE, narrow, FORMS_B, HalfBits::None, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, wide, FORMS_B, HalfBits::None, &["!", "!", ".U32", ".U64", "!", "!", "", ".S64"]),
+        (WIDE, wide, NOT_BYTES, HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
+        (WIDE, wide, NOT_BYTES, HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
+    ] {
+        let to = field(F::DestinationType, 75, 2, to);
+        let from = field_split(F::SourceType, (84, 2), (74, 1), from);
+        t.alu(I2f, 0x106 + difference, forms, 0, &[D, integer(half)], &[to, from, ROUND]);
     }
     let from = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
     let to = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
     let round = field(F::Rounding, 78, 2, &["", "!", "!", ".RZ"]);
-    t.alu(I2fp, 0x045, FORMS_B, 0, &[D, plain], &[to, from, round]);
+    t.span(Arch::Sm86, Arch::Sm120, |t| {
+        t.alu(I2fp, 0x045, FORMS_B, 0, &[D, integer(HalfBits::None)], &[to, from, round]);
+    });
 
-    let half = with_half(B_F32, HalfBits::Upper(60));
-    let from_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
-    for (difference, to, from, halves) in [
-        (0, &["!", ".F16", ".F32", "!", ".BF16"][..], &["!", "!", ".F32"][..], true),
-        (0xc, &["!", "!", "!", ".F64"], &["!", "!", ".F32"], true),
-        (0xc, &["!", ".F16", ".F32", "!", ".BF16"], &["!", "!", "!", ".F64"], false),
+    for (difference, (read, from), to) in [
+        (0, named, &["!", ".F16", "!", "!", ".BF16"][..]),
+        (0, half, &["!", "!", ".F32"]),
+        (WIDE, named, &["!", "!", "!", ".F64"]),
+        (WIDE, half, &["!", "!", "!", ".F64"]),
+        (WIDE, from_double, &["!", ".F16", ".F32"]),
     ] {
         let to = field(F::DestinationType, 75, 3, to);
-        let from = field(F::SourceType, 84, 2, from);
-        t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, B_F32], &[FTZ, to, from, ROUND]);
-        if halves {
-            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, half], &[FTZ, to, from_half, ROUND]);
-        }
+        t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
     }
-    for (opcode, value, to, from) in [
-        (0x107, half, &["!", ".F16"][..], &["!", ""][..]),
-        (0x107, B_F32, &["!", "!", ""], &["!", "!", ""]),
-        (0x113, B_F32, &["!", "!", "!", ".F64"], &["!", "!", "!", ""]),
+    let read_half = (half.0, field(F::SourceType, 84, 2, &["!", ""]));
+    for (opcode, (read, from), to) in [
+        (0x107, read_half, &["!", ".F16"][..]),
+        (0x107, unnamed, &["!", "!", ""]),
+        (0x113, double(&["!", "!", "!", ""]), &["!", "!", "!", ".F64"]),
     ] {
         let to = field(F::DestinationType, 75, 2, to);
-        let from = field(F::SourceType, 84, 2, from);
-        t.alu(Frnd, opcode, FORMS_B, 0, &[D, value], &[FTZ, to, from, ROUND_INT]);
+        t.alu(Frnd, opcode, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT]);
     }
 }
 
@@ -160,9 +161,20 @@ fn halves(t: &mut Rows, half: HalfBits, hopper: bool) {
     let b = with_half(B_F16, half);
     let c = third(b);
     let brain = if hopper { BF16 } else { field(F::BFloat16, 85, 1, &[""]) };
-    let single = field(F::Float32, 78, 1, if hopper { &[""] } else { &["", ".F32"] });
+    let mma_brain = field(F::BFloat16, 85, 1, if hopper { &["", ".BF16_V2"] } else { &[""] });
     let any_single = field(F::Float32, 78, 1, &["", ".F32"]);
-    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[any_single, brain, FTZ, SAT]);
+    let no_single = field(F::Float32, 78, 1, &[""]);
+    let no_brain = field(F::BFloat16, 85, 1, &[""]);
+    let only_single = field(F::Float32, 78, 1, &["!", ".F32"]);
+    let only_brain = field(F::BFloat16, 85, 1, &["!", ".BF16_V2"]);
+    let single = if hopper { no_single } else { any_single };
+    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[no_single, brain, FTZ, SAT]);
+    // A single-precision sum has no magnitude of its first source from the second Ampere on.
+    let signed = with_half(reg_m(24, marks(72, NO_BIT, NO_BIT)), half);
+    t.span(Arch::Sm75, Arch::Sm80, |t| t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[only_single, FTZ, SAT]));
+    t.span(Arch::Sm86, Arch::Sm120, |t| {
+        t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, signed, b], &[only_single, FTZ, SAT]);
+    });
     t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, a, b], &[single, brain, FMZ, SAT]);
     // A predicate says where RELU looks; without RELU its bits mean nothing.
     for (relu, saturate, enable) in [
@@ -170,12 +182,24 @@ fn halves(t: &mut Rows, half: HalfBits, hopper: bool) {
         (field(F::Relu, 79, 1, &["!", ".RELU"]), field(F::Saturate, 77, 1, &[""]), PS.hidden(Hide::Neutral)),
     ] {
         let whole = [D, A, B_F16_WHOLE, third(B_F16_WHOLE), enable];
-        t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[any_single, BF16, FMZ, relu, saturate]);
-        t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[BF16, FMZ, relu, saturate]);
+        for (single, brain) in [(any_single, no_brain), (no_single, only_brain)] {
+            t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[single, brain, FMZ, relu, saturate]);
+        }
+        t.span(Arch::Sm80, Arch::Sm120, |t| {
+            t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[mma_brain, FMZ, relu, saturate]);
+        });
     }
     let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
     let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
-    t.alu(Hmnmx2, 0x040, FORMS_B, 0, &[D, a, b, PS], &[single, BF16, FTZ, nan, xorsign]);
+    let minimum = [D, a, b, PS];
+    for (single, brain) in [(single, no_brain), (no_single, only_brain)] {
+        t.span(Arch::Sm80, Arch::Sm80, |t| {
+            t.alu(Hmnmx2, 0x040, FORMS_B, 0, &minimum, &[single, brain, FTZ, nan]);
+        });
+        t.span(Arch::Sm86, Arch::Sm120, |t| {
+            t.alu(Hmnmx2, 0x040, FORMS_B, 0, &minimum, &[single, brain, FTZ, nan, xorsign]);
+        });
+    }
     let boolean = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
     let as_float = field(F::BFloat, 71, 1, &["", ".BF"]);
     let compare = field(F::Compare, 76, 4, COMPARE);
@@ -232,13 +256,19 @@ fn pack(t: &mut Rows) {
         FORMS_B,
         [0, 0, 1, 0, 1, 0],
         &[D, unused_a, B_F32_PLAIN, unused_c],
-        &[relu, to, f32, mode(&["!", ".PACK_B"]), round],
+        &[
+            relu,
+            field_split(F::DestinationType, (76, 1), (86, 2), &["!", "!", "!", ".TF32"]),
+            f32,
+            mode(&["!", ".PACK_B"]),
+            round,
+        ],
     );
     kind(
         t,
         FORMS_B,
         [1, 0, 0, 0, 0, 1],
-        &[D, unused_a, B, c],
+        &[D, unused_a, B_F32_PLAIN, c],
         &[
             saturate,
             relu,
@@ -252,7 +282,7 @@ fn pack(t: &mut Rows) {
         t,
         FORMS_B,
         [0, 1, 0, 0, 1, 0],
-        &[D, unused_a, with_half(B, HalfBits::Upper(88)), unused_c],
+        &[D, unused_a, with_half(B_F32_PLAIN, HalfBits::Upper(88)), unused_c],
         &[relu, to, field(F::SourceType, 73, 2, &["!", "!", ".E5M2", ".E4M3"]), mode(&[".UNPACK_B"]), exact],
     );
     for row in &mut t.0[first..] {
@@ -276,6 +306,6 @@ fn pack(t: &mut Rows) {
         &[saturate, relu, to, mode(&["!", ".MERGE_C"]), round],
     );
     for row in &mut t.0[first..] {
-        row.until = Arch::Sm86;
+        (row.since, row.until) = (Arch::Sm80, Arch::Sm86);
     }
 }

@@ -39,25 +39,30 @@ pub(super) fn add(t: &mut Rows) {
     let sum = [P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral)];
     let carry2 = pred_not(77, 80).hidden(Hide::Unless(F::Extended));
     let add = |a, b, c| [D, sum[0], sum[1], a, b, c, CARRY, carry2];
-    t.alu(Iadd3, 0x010, FORMS_BC, 0, &add(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
-    t.alu(Iadd3, 0x010, FORMS_BC, 0, &add(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
+    t.alu(Iadd3, 0x010, FORMS_B, 0, &add(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
+    t.alu(Iadd3, 0x010, FORMS_B, 0, &add(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
 
     let carry_out = P1.hidden(Hide::Neutral);
     t.alu(Imad, 0x024, FORMS_BC, 7 << 81, &[D, A, B_S, third(B_NS), CARRY], &[SIGNED, NOT_EXTENDED]);
     t.alu(Imad, 0x024, FORMS_BC, 7 << 81, &[D, A, B_S, third(B_IS), CARRY], &[SIGNED, IS_EXTENDED]);
     for (op, base) in [(ImadWide, 0x025), (ImadHi, 0x027)] {
         let slots = |c| [D, carry_out, A, B_S, c, CARRY];
-        t.alu(op, base, FORMS_BC, 0, &slots(third(B_NS)), &[SIGNED, NOT_EXTENDED]);
-        t.alu(op, base, FORMS_BC, 0, &slots(third(B_IS)), &[SIGNED, IS_EXTENDED]);
+        t.alu(op, base, &[1, 3, 4, 5, 6, 7], 0, &slots(third(B_NS)), &[SIGNED, NOT_EXTENDED]);
+        t.alu(op, base, &[1, 3, 4, 5, 6, 7], 0, &slots(third(B_IS)), &[SIGNED, IS_EXTENDED]);
     }
     let low = pred_not(68, 71).hidden(Hide::Unless(F::Extended));
     let compare = field(F::Compare, 76, 3, INT_COMPARE);
     let ex = field(F::Extended, 72, 1, &["", ".EX"]);
-    t.alu(Isetp, 0x00c, FORMS_B, 0, &[P1, P2, A, B_S, PS, low], &[compare, SIGNED, BOOL, ex]);
+    let early = pred_not(68, 71).hidden(Hide::Neutral);
+    for (low, since, until) in [(early, Arch::Sm75, Arch::Sm75), (low, Arch::Sm80, Arch::Sm120)] {
+        t.span(since, until, |t| {
+            t.alu(Isetp, 0x00c, FORMS_B, 0, &[P1, P2, A, B_S, PS, low], &[compare, SIGNED, BOOL, ex]);
+        });
+    }
     t.alu(Imnmx, 0x017, FORMS_B, 0, &[D, A, B_S, PS], &[SIGNED]);
     t.alu(Iabs, 0x013, FORMS_B, 0, &[D, B_S], &[]);
     let lut = imm(72, 8);
-    t.alu(Lop3, 0x012, FORMS_BC, 0, &[P1.hidden(Hide::Neutral), D, A, B, third(B), lut, PS], &[]);
+    t.alu(Lop3, 0x012, FORMS_B, 0, &[P1.hidden(Hide::Neutral), D, A, B, third(B), lut, PS], &[]);
     t.alu(Shf, 0x019, FORMS_BC, 0, &[D, A, B, third(B)], &SHIFT);
     let lea = |a, b| [D, P1.hidden(Hide::Neutral), a, b, reg(64).hidden(Hide::LeaOperand), imm(75, 5), CARRY];
     for (high, sx32) in LEA_PARTS {
@@ -78,13 +83,13 @@ pub(super) fn add(t: &mut Rows) {
         field(F::Signed, 73, 1, &[".U8", ".S8"]),
         field(F::SourceSigned, 74, 1, &[".U8", ".S8"]),
     ];
-    t.alu(Idp, 0x026, FORMS_BC, 0, &[D, A, B, third(B_N)], &four);
+    t.alu(Idp, 0x026, &[1, 5, 6], 0, &[D, A, B, third(B_N)], &four);
     let two = [
         field(F::Mode, 76, 2, &["!", ".2A.LO", "!", ".2A.HI"]),
         field(F::Signed, 73, 1, &[".U16", ".S16"]),
         four[2],
     ];
-    t.alu(Idp, 0x026, FORMS_BC, 0, &[D, A, B, third(B_N)], &two);
+    t.alu(Idp, 0x026, &[1, 5, 6], 0, &[D, A, B, third(B_N)], &two);
     t.alu(Vabsdiff, 0x014, FORMS_BC, 7 << 81, &[D, A, B, third(B)], &[SIGNED]);
     let accumulate = field(F::Accumulate, 75, 1, &["", ".ACC"]);
     t.alu(
@@ -96,13 +101,13 @@ pub(super) fn add(t: &mut Rows) {
         &[field(F::Signed, 73, 1, &[".U8", ""]), accumulate],
     );
     let narrow = field(F::DestinationType, 76, 2, &[".U8", ".S8", ".U16", ".S16"]);
-    t.alu(I2i, 0x038, FORMS_B, 0, &[D, B], &[narrow, field(F::SourceType, 78, 1, &[".S32"]), SATURATES]);
+    t.alu(I2i, 0x038, FORMS_B, 0, &[D, B_S], &[narrow, field(F::SourceType, 78, 1, &[".S32"]), SATURATES]);
     let mut hopper = Rows::default();
     let packed = field(F::Packed, 73, 1, &["", ".16x2"]);
     hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[packed]);
     let kind = field(F::Signed, 72, 2, &[".U32", "", ".U16x2", ".S16x2"]);
     let relu = field(F::Relu, 76, 1, &["", ".RELU"]);
-    hopper.alu(Vimnmx3, 0x00f, FORMS_BC, 0, &[D, A, B, third(B), PS], &[kind, relu]);
+    hopper.alu(Vimnmx3, 0x00f, FORMS_B, 0, &[D, A, B, third(B), PS], &[kind, relu]);
     hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[kind, relu]);
     hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[kind, relu]);
     for mut row in hopper.0 {

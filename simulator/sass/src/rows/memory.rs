@@ -180,12 +180,18 @@ pub(super) fn ordered(
     // From Ampere on, the base beside a uniform register is always a pair.
     let (paired, fixed) = always_paired(slots);
     t.row(op, opcode, fixed, &paired, &with(orders[0], 77)).since = Arch::Sm80;
-    // `.PRIVATE` is printed behind the scope.
+    // `.PRIVATE` is printed behind the scope; there are no descriptors.
     let mut turing = with(orders[1], 77);
     if let Some(index) = turing.iter().position(|m| m.id == F::Order) {
         turing.insert(index + 1, field(F::Private, 76, 1, &["", ".PRIVATE"]));
     }
-    t.row(op, opcode, 0, slots, &turing).until = Arch::Sm75;
+    let mut bare = slots.to_vec();
+    for slot in &mut bare {
+        if let SlotKind::Address { descriptor, .. } = &mut slot.kind {
+            *descriptor = NO_BIT;
+        }
+    }
+    t.row(op, opcode, 0, &bare, &turing).until = Arch::Sm75;
 }
 pub(super) const ORDER: Modifier = field(F::Order, 77, 4, &[]);
 
@@ -326,7 +332,7 @@ fn atomics(t: &mut Rows) {
     );
     let (atom_slots, wide) = always_paired(&[target, D, described, reg(32)]);
     let (red_slots, red_wide) = always_paired(&red_slots);
-    let add = field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX"]);
+    let add = field(F::Function, 88, 2, &[".ADD", ".MIN", ".MAX"]);
     let order = field(F::Order, 77, 4, STORE_ORDERS);
     let first = t.0.len();
     for (op, whole, float) in [(Atom, 0x198a, 0x19a2), (Atomg, 0x19a8, 0x19a3)] {

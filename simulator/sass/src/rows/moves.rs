@@ -18,7 +18,8 @@ pub(super) fn add(t: &mut Rows) {
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
     t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;
     t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
-    t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]);
+    t.span(crate::Arch::Sm75, crate::Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]));
+    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]));
     t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
     let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
     t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
@@ -60,5 +61,6 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Plop3, 0x81c, 1 << 67, &[P1, pred(84), PS, pred_not(77, 80), upred_not(68, 71), lut_a, lut_b], &[]);
     t.row(R2ur, 0x3c2, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[]).until = crate::Arch::Sm89;
     let redux = field(F::Function, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
-    t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]);
+    t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]).since =
+        crate::Arch::Sm80;
 }

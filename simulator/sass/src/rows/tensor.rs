@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Arch, Slot};
+use crate::{Arch, Hide, Slot};
 
 const D: Slot = reg(16);
 const A: Slot = reg(24);
@@ -13,23 +13,31 @@ const METADATA: Slot = reg(40);
 const SELECTOR: Slot = imm(48, 2);
 /// Counted from zero: D, A, B, C, predicate, metadata.
 const METADATA_REUSE: crate::Modifier = behind(5, field(F::MetadataReuse, 50, 1, &["", ".reuse"]));
-const ENABLE: Slot = upred_inverted(87, 90);
+
 const NEGATED_A: Slot = reg_m(24, marks(72, NO_BIT, NO_BIT));
 const NEGATED_B: Slot = reg_m(32, marks(63, NO_BIT, NO_BIT));
 
 pub(super) fn add(t: &mut Rows) {
+    // A uniform predicate switches the whole product off, from the second Ampere on.
+    let enable = upred_inverted(87, 90);
+    t.span(Arch::Sm75, Arch::Sm80, |t| products(t, enable.hidden(Hide::Always)));
+    t.span(Arch::Sm86, Arch::Sm120, |t| products(t, enable));
+    t.row(Movm, 0x23a, 0, &[D, A], &[field(F::Transpose, 78, 2, &[".MT88", ".M832", ".M864"])]);
+}
+
+fn products(t: &mut Rows, enable: Slot) {
     let dense = field(F::Sparse, 73, 1, &[""]);
     let sparse = field(F::Sparse, 73, 1, &["!", ".SP"]);
     let shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", ".1684"]);
     let sparse_shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", "!", ".16832"]);
     let accumulate = field(F::Accumulate, 76, 1, &[".F16", ".F32"]);
     let kind = field(F::SourceType, 82, 2, &["", ".BF16", ".TF32"]);
-    t.row(Hmma, 0x23c, 0, &[D, NEGATED_A, NEGATED_B, C, ENABLE], &[dense, shape, accumulate, kind]);
+    t.row(Hmma, 0x23c, 0, &[D, NEGATED_A, NEGATED_B, C, enable], &[dense, shape, accumulate, kind]);
     t.row(
         Hmma,
         0x23c,
         0,
-        &[D, NEGATED_A, NEGATED_B, C, ENABLE, METADATA, SELECTOR],
+        &[D, NEGATED_A, NEGATED_B, C, enable, METADATA, SELECTOR],
         &[sparse, sparse_shape, accumulate, kind, METADATA_REUSE],
     );
 
@@ -38,7 +46,7 @@ pub(super) fn add(t: &mut Rows) {
         reg_m(24, marks(72, 73, NO_BIT)),
         reg_m(32, marks(63, 62, NO_BIT)),
         reg_m(64, marks(75, 74, NO_BIT)),
-        ENABLE,
+        enable,
     ];
     let round = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
     t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 76, 1, &[".884"]), round]).until = Arch::Sm89;
@@ -67,8 +75,8 @@ pub(super) fn add(t: &mut Rows) {
     let source_a = field_split(F::SourceType, (76, 1), (83, 1), integers);
     let source_b = field_split(F::DestinationType, (78, 1), (84, 1), integers);
     let saturate = field(F::Saturate, 82, 1, &["", ".SAT"]);
-    let operands = [D, row_a, column_b, C, ENABLE];
-    let with_metadata = [D, row_a, column_b, C, ENABLE, METADATA, SELECTOR];
+    let operands = [D, row_a, column_b, C, enable];
+    let with_metadata = [D, row_a, column_b, C, enable, METADATA, SELECTOR];
     t.row(Imma, 0x237, 1 << 74, &operands, &[dense, shape, source_a, source_b, saturate]);
     t.row(
         Imma,
@@ -105,14 +113,12 @@ pub(super) fn add(t: &mut Rows) {
     let a = signed(row_a, marks(72, NO_BIT, NO_BIT));
     let b = signed(column_b, marks(63, NO_BIT, NO_BIT));
     let ada = |row: &mut crate::Row| (row.since, row.until) = (Arch::Sm89, Arch::Sm89);
-    ada(t.row(Qmma, 0x27a, 1 << 74, &[D, a, b, C, ENABLE], &[dense, shape, accumulate, source_a, source_b]));
+    ada(t.row(Qmma, 0x27a, 1 << 74, &[D, a, b, C, enable], &[dense, shape, accumulate, source_a, source_b]));
     ada(t.row(
         Qmma,
         0x27a,
         1 << 74,
-        &[D, a, b, C, ENABLE, METADATA, SELECTOR],
+        &[D, a, b, C, enable, METADATA, SELECTOR],
         &[sparse, sparse_shape, accumulate, source_a, source_b, METADATA_REUSE],
     ));
-
-    t.row(Movm, 0x23a, 0, &[D, A], &[field(F::Transpose, 78, 2, &[".MT88", ".M832", ".M864"])]);
 }

@@ -26,21 +26,21 @@ const B_ONLY: &[u16] = &[1, 4];
 pub(super) fn add(t: &mut Rows) {
     let carry2 = upred_not(77, 80).hidden(Hide::Unless(F::Extended));
     let sum = |a, b, c| [D, P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral), a, b, c, CARRY, carry2];
-    t.ualu(Uiadd3, 0x090, BC, 0, &sum(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
-    t.ualu(Uiadd3, 0x090, BC, 0, &sum(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
+    t.ualu(Uiadd3, 0x090, B_ONLY, 0, &sum(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
+    t.ualu(Uiadd3, 0x090, B_ONLY, 0, &sum(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
     t.ualu(Uimad, 0x0a4, BC, 7 << 81, &[D, A, B_S, third(B_NS), CARRY], &[SIGNED, NOT_EXTENDED]);
     t.ualu(Uimad, 0x0a4, BC, 7 << 81, &[D, A, B_S, third(B_IS), CARRY], &[SIGNED, IS_EXTENDED]);
     let wide = |c| [D, P1.hidden(Hide::Neutral), A, B_S, c, CARRY];
-    t.ualu(UimadWide, 0x0a5, BC, 0, &wide(third(B_NS)), &[SIGNED, NOT_EXTENDED]);
-    t.ualu(UimadWide, 0x0a5, BC, 0, &wide(third(B_IS)), &[SIGNED, IS_EXTENDED]);
+    t.ualu(UimadWide, 0x0a5, B_ONLY, 0, &wide(third(B_NS)), &[SIGNED, NOT_EXTENDED]);
+    t.ualu(UimadWide, 0x0a5, B_ONLY, 0, &wide(third(B_IS)), &[SIGNED, IS_EXTENDED]);
     let low = upred_not(68, 71).hidden(Hide::Unless(F::Extended));
     let compare = field(F::Compare, 76, 3, INT_COMPARE);
     let ex = field(F::Extended, 72, 1, &["", ".EX"]);
     t.ualu(Uisetp, 0x08c, B_ONLY, 0, &[P1, P2, A, B_S, PS, low], &[compare, SIGNED, BOOL, ex]);
     let lut = imm(72, 8);
-    t.ualu(Ulop3, 0x092, BC, 0, &[P1.hidden(Hide::Neutral), D, A, B, third(B), lut, PS], &[]);
+    t.ualu(Ulop3, 0x092, B_ONLY, 0, &[P1.hidden(Hide::Neutral), D, A, B, third(B), lut, PS], &[]);
     t.ualu(Ushf, 0x099, BC, 0, &[D, A, B, third(B)], &SHIFT);
-    t.ualu(Uprmt, 0x096, BC, 0, &[D, A, B, third(B)], &[]);
+    t.ualu(Uprmt, 0x096, B_ONLY, 0, &[D, A, B, third(B)], &[]);
     let lea =
         |a, b| [D, P1.hidden(Hide::Neutral), a, b, ureg(64).hidden(Hide::LeaOperand), imm(75, 5), CARRY];
     for (high, sx32) in super::integer::LEA_PARTS {
