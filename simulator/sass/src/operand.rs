@@ -48,6 +48,8 @@ pub enum ImmediateKind {
     F64High,
     /// One 16-bit float in the low half.
     F16,
+    /// One bfloat16 in the low half.
+    Bf16,
     /// Two 16-bit floats, the high one printed first.
     F16x2,
     /// Two bfloat16, the high one printed first.

@@ -89,6 +89,10 @@ fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
             let half = bits as u16;
             float(half_to_f64(half), half >> 15 == 1, half >> 9 & 1 == 1)
         }
+        ImmediateKind::Bf16 => {
+            let half = bits as u16;
+            float(bfloat_to_f64(half), half >> 15 == 1, half >> 6 & 1 == 1)
+        }
         ImmediateKind::F16x2 => {
             let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1);
             format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
@@ -349,6 +353,12 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 _ if brain => ImmediateKind::Bf16x2,
                 Op::Mufu if matches!(function, Some(".RCP64H" | ".RSQ64H")) => ImmediateKind::F64High,
                 Op::Mufu if instruction.spelling(FieldId::Float32) == Some(".F16") => ImmediateKind::F16,
+                Op::Mufu if instruction.spelling(FieldId::Float32) == Some(".BF16") => ImmediateKind::Bf16,
+                Op::I2f | Op::I2fp
+                    if instruction.spelling(FieldId::SourceType).is_some_and(|s| s.starts_with(".U")) =>
+                {
+                    ImmediateKind::Unsigned
+                }
                 _ => kind,
             };
             let text = immediate(bits, width, kind);

@@ -19,7 +19,7 @@ pub(super) fn add(t: &mut Rows) {
     let mask =
         slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: crate::HalfBits::None });
     let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
-    t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]);
+    t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]).since = Arch::Sm80;
     t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), slot(SlotKind::NearLabel)], &[]);
     t.row(Bsync, 0x941, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
     t.row(Break, 0x942, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
@@ -40,6 +40,9 @@ pub(super) fn add(t: &mut Rows) {
         Arch::Sm89;
     t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]).until =
         Arch::Sm89;
+    let row = t.0.len() - 1;
+    t.0[row].since = Arch::Sm80;
+    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &[""])]).until = Arch::Sm75;
     t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND], &[field(F::Exclusive, 86, 1, &[".ALL"])]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND, FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE.ALL"])]).since =

@@ -77,8 +77,9 @@ pub(super) fn add(t: &mut Rows) {
     let compare_d = field(F::Compare, 76, 4, COMPARE_D);
     t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, B_F64, PS], &[compare_d, BOOL]);
 
-    t.span(Arch::Sm75, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), false));
-    t.span(Arch::Sm90, Arch::Sm120, |t| halves(t, HalfBits::Paired(74), true));
+    t.span(Arch::Sm75, Arch::Sm75, |t| halves(t, HalfBits::Packed(74), Arch::Sm75));
+    t.span(Arch::Sm80, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), Arch::Sm80));
+    t.span(Arch::Sm90, Arch::Sm120, |t| halves(t, HalfBits::Paired(74), Arch::Sm90));
 
     convert(t);
     pack(t);
@@ -135,14 +136,18 @@ fn convert(t: &mut Rows) {
     });
 
     for (difference, (read, from), to) in [
-        (0, named, &["!", ".F16", "!", "!", ".BF16"][..]),
+        (0, named, &["!", ".F16"][..]),
+        (0, named, &["!", "!", "!", "!", ".BF16"]),
         (0, half, &["!", "!", ".F32"]),
         (WIDE, named, &["!", "!", "!", ".F64"]),
         (WIDE, half, &["!", "!", "!", ".F64"]),
         (WIDE, from_double, &["!", ".F16", ".F32"]),
     ] {
+        let since = if to.len() > 4 { Arch::Sm80 } else { Arch::Sm75 };
         let to = field(F::DestinationType, 75, 3, to);
-        t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
+        t.span(since, Arch::Sm120, |t| {
+            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
+        });
     }
     let read_half = (half.0, field(F::SourceType, 84, 2, &["!", ""]));
     for (opcode, (read, from), to) in [
@@ -156,7 +161,9 @@ fn convert(t: &mut Rows) {
 }
 
 /// Packed arithmetic on two halves. Only Hopper and later do all of it in bfloat16 too.
-fn halves(t: &mut Rows, half: HalfBits, hopper: bool) {
+fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
+    let hopper = first >= Arch::Sm90;
+    let turing = first == Arch::Sm75;
     let a = reg_half(24, marks(72, 73, NO_BIT), half);
     let b = with_half(B_F16, half);
     let c = third(b);
@@ -182,7 +189,11 @@ fn halves(t: &mut Rows, half: HalfBits, hopper: bool) {
         (field(F::Relu, 79, 1, &["!", ".RELU"]), field(F::Saturate, 77, 1, &[""]), PS.hidden(Hide::Neutral)),
     ] {
         let whole = [D, A, B_F16_WHOLE, third(B_F16_WHOLE), enable];
+        let relus = relu.spelling.len() > 1;
         for (single, brain) in [(any_single, no_brain), (no_single, only_brain)] {
+            if turing && (relus || brain == only_brain) {
+                continue;
+            }
             t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[single, brain, FMZ, relu, saturate]);
         }
         t.span(Arch::Sm80, Arch::Sm120, |t| {

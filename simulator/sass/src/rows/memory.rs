@@ -352,7 +352,11 @@ fn atomics(t: &mut Rows) {
     let word = field(F::Size, 73, 2, &[".32"]);
     let pair = field(F::Size, 73, 2, &["!", "!", ".64"]);
     t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[ARRIVE, pair]);
+    let row = t.0.len() - 1;
+    (t.0[row].since, t.0[row].until) = (Arch::Sm80, Arch::Sm89);
     t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT, word]).until = Arch::Sm89;
+    let row = t.0.len() - 1;
+    t.0[row].since = Arch::Sm80;
     let word = field(F::Size, 73, 3, &[".32"]);
     t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT_HOPPER, word]).since = Arch::Sm90;
     let operands = [D, SHARED, reg(32), reg(64)];

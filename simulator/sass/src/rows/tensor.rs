@@ -20,18 +20,25 @@ const NEGATED_B: Slot = reg_m(32, marks(63, NO_BIT, NO_BIT));
 pub(super) fn add(t: &mut Rows) {
     // A uniform predicate switches the whole product off, from the second Ampere on.
     let enable = upred_inverted(87, 90);
-    t.span(Arch::Sm75, Arch::Sm80, |t| products(t, enable.hidden(Hide::Always)));
-    t.span(Arch::Sm86, Arch::Sm120, |t| products(t, enable));
+    let never = enable.hidden(Hide::Always);
+    t.span(Arch::Sm75, Arch::Sm75, |t| products(t, never, Arch::Sm75));
+    t.span(Arch::Sm80, Arch::Sm80, |t| products(t, never, Arch::Sm80));
+    t.span(Arch::Sm86, Arch::Sm89, |t| products(t, enable, Arch::Sm86));
+    t.span(Arch::Sm90, Arch::Sm120, |t| products(t, enable, Arch::Sm90));
     t.row(Movm, 0x23a, 0, &[D, A], &[field(F::Transpose, 78, 2, &[".MT88", ".M832", ".M864"])]);
 }
 
-fn products(t: &mut Rows, enable: Slot) {
+/// Matrix products of the generations that begin with this one.
+fn products(t: &mut Rows, enable: Slot, first: Arch) {
+    let start = t.0.len();
+    let sparsity = first >= Arch::Sm80;
+    let hopper = first >= Arch::Sm90;
     let dense = field(F::Sparse, 73, 1, &[""]);
     let sparse = field(F::Sparse, 73, 1, &["!", ".SP"]);
     let shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", ".1684"]);
     let sparse_shape = field_split(F::Shape, (75, 1), (78, 1), &[".1688", ".16816", "!", ".16832"]);
     let accumulate = field(F::Accumulate, 76, 1, &[".F16", ".F32"]);
-    let kind = field(F::SourceType, 82, 2, &["", ".BF16", ".TF32"]);
+    let kind = field(F::SourceType, 82, 2, if sparsity { &["", ".BF16", ".TF32"] } else { &[""] });
     t.row(Hmma, 0x23c, 0, &[D, NEGATED_A, NEGATED_B, C, enable], &[dense, shape, accumulate, kind]);
     t.row(
         Hmma,
@@ -63,15 +70,20 @@ fn products(t: &mut Rows, enable: Slot) {
     let column_b = reg_tag(32, ".COL");
     let dense = field(F::Sparse, 72, 1, &[""]);
     let sparse = field(F::Sparse, 72, 1, &["!", ".SP"]);
-    let shape =
-        field_split(F::Shape, (75, 1), (85, 2), &[".8816", "!", ".8832", "!", ".16816", ".16832", ".16864"]);
-    let sparse_shape = field_split(
-        F::Shape,
-        (75, 1),
-        (85, 2),
-        &["!", "!", ".8832", ".8864", "!", ".16832", ".16864", ".168128"],
-    );
-    let integers: &'static [&'static str] = &[".U8", ".S8", ".U4", ".S4"];
+    let shapes: &'static [&'static str] = match first {
+        Arch::Sm75 => &[".8816", "!", ".8832"],
+        _ if hopper => &[".8816", "!", "!", "!", ".16816", ".16832"],
+        _ => &[".8816", "!", ".8832", "!", ".16816", ".16832", ".16864"],
+    };
+    let shape = field_split(F::Shape, (75, 1), (85, 2), shapes);
+    let shapes: &'static [&'static str] = match hopper {
+        true => &["!", "!", ".8832", "!", "!", ".16832", ".16864"],
+        false => &["!", "!", ".8832", ".8864", "!", ".16832", ".16864", ".168128"],
+    };
+    let sparse_shape = field_split(F::Shape, (75, 1), (85, 2), shapes);
+    // Hopper gave up products of four bits.
+    let integers: &'static [&'static str] =
+        if hopper { &[".U8", ".S8"] } else { &[".U8", ".S8", ".U4", ".S4"] };
     let source_a = field_split(F::SourceType, (76, 1), (83, 1), integers);
     let source_b = field_split(F::DestinationType, (78, 1), (84, 1), integers);
     let saturate = field(F::Saturate, 82, 1, &["", ".SAT"]);
@@ -87,7 +99,12 @@ fn products(t: &mut Rows, enable: Slot) {
     );
 
     let shape = field(F::Shape, 75, 2, &[".88128", ".168128", ".168256"]);
-    let function = field(F::Function, 77, 2, &[".XOR", "!", ".AND"]);
+    let functions: &'static [&'static str] = match first {
+        Arch::Sm75 => &[".XOR"],
+        _ if hopper => &["!", "!", ".AND"],
+        _ => &[".XOR", "!", ".AND"],
+    };
+    let function = field(F::Function, 77, 2, functions);
     t.row(
         Bmma,
         0x23d,
@@ -121,4 +138,9 @@ fn products(t: &mut Rows, enable: Slot) {
         &[D, a, b, C, enable, METADATA, SELECTOR],
         &[sparse, sparse_shape, accumulate, source_a, source_b, METADATA_REUSE],
     ));
+    if !sparsity {
+        // Turing knows dense products of halves and integers.
+        let all = t.0.split_off(start);
+        t.0.extend(all.into_iter().filter(|row| row.op != Dmma && row.slots.len() == operands.len()));
+    }
 }
