@@ -459,7 +459,8 @@ pub(crate) fn is_hidden(instruction: &Instruction, index: usize) -> bool {
         Hide::Always => true,
         Hide::Unless(field) => !instruction.flag(field),
         Hide::LeaOperand => !instruction.flag(FieldId::High) || instruction.flag(FieldId::SignExtend32),
-        Hide::Neutral | Hide::LeadingOrNeutral => match *operand {
+        Hide::NeutralBefore(arch) if instruction.arch >= arch => false,
+        Hide::Neutral | Hide::NeutralBefore(_) | Hide::LeadingOrNeutral => match *operand {
             Operand::Predicate { index, negated, .. } => index == Operand::PT && !negated,
             Operand::Register { index, .. } => index == Operand::RZ,
             Operand::UniformRegister { index, .. } => {

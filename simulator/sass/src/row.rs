@@ -236,6 +236,8 @@ pub enum Hide {
     Never,
     /// When it is `PT`, `RZ` or zero.
     Neutral,
+    /// When it is neutral, before this generation.
+    NeutralBefore(Arch),
     /// When all its bits are set.
     Ones,
     /// Always.

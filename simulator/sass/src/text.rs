@@ -317,7 +317,8 @@ fn address(operand: &Operand, slot: &SlotKind, arch: Arch) -> String {
         let alone = parts.is_empty();
         // Alone, an offset is an address, which has no sign.
         let width = if let SlotKind::Address { offset, .. } = slot { offset.width() } else { 24 };
-        let value = if alone { i64::from(offset) & ((1 << width) - 1) } else { i64::from(offset) };
+        let unsigned = alone && width >= 24;
+        let value = if unsigned { i64::from(offset) & ((1 << width) - 1) } else { i64::from(offset) };
         parts.push(signed(value));
     }
     let _ = write!(text, "[{}]", parts.join("+"));
@@ -392,8 +393,9 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 (Some(base), offset) => format!("{base}+{}", signed(offset.into())),
             };
             // One of the tool's oddities.
-            let space =
-                if matches!(slot, SlotKind::Constant { half: HalfBits::None, .. }) { "" } else { " " };
+            let narrow = instruction.op == Op::Mufu && instruction.flag(FieldId::Float32);
+            let plain = matches!(slot, SlotKind::Constant { half: HalfBits::None, .. });
+            let space = if plain && !narrow { "" } else { " " };
             marked(&format!("{name}{space}[{inner}]"), marks, half, "")
         }
         Operand::Address { .. } => address(operand, slot, arch),
@@ -430,7 +432,7 @@ fn imad_alias(instruction: &Instruction) -> &'static str {
     };
     let uniform = |operand: &Operand| matches!(*operand, Operand::UniformRegister { .. });
     if zero(a) || zero(b) {
-        return if uniform(c) { "" } else { ".MOV" };
+        return if uniform(b) || uniform(c) { "" } else { ".MOV" };
     }
     match *b {
         Operand::Immediate { bits: 1, .. } => {

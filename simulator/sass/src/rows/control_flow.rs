@@ -20,9 +20,17 @@ pub(super) fn add(t: &mut Rows) {
         slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: crate::HalfBits::None });
     let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
     t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]).since = Arch::Sm80;
-    t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), slot(SlotKind::NearLabel)], &[]);
-    t.row(Bsync, 0x941, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
-    t.row(Break, 0x942, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
+    let barrier = slot(SlotKind::Barrier(16));
+    let reliable = field(F::Reliable, 72, 2, &["", ".RELIABLE", ".RECONVERGENT"]);
+    for (since, until, fields) in
+        [(Arch::Sm75, Arch::Sm90, &[][..]), (Arch::Sm100, Arch::Sm120, &[reliable][..])]
+    {
+        t.span(since, until, |t| {
+            t.row(Bssy, 0x945, 0, &[COND, barrier, slot(SlotKind::NearLabel)], fields);
+            t.row(Bsync, 0x941, 0, &[COND, barrier], fields);
+            t.row(Break, 0x942, 0, &[COND, barrier], fields);
+        });
+    }
     t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[]);
     let noinc = field(F::NoIncrement, 86, 1, &["", ".NOINC"]);
     let relative = field(F::Absolute, 85, 1, &[".REL"]);

@@ -196,7 +196,7 @@ fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
             }
             t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[single, brain, FMZ, relu, saturate]);
         }
-        t.span(Arch::Sm80, Arch::Sm120, |t| {
+        t.span(Arch::Sm80, Arch::Sm90, |t| {
             t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[mma_brain, FMZ, relu, saturate]);
         });
     }

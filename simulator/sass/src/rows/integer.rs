@@ -36,7 +36,8 @@ pub(super) const LEA_PARTS: [(Modifier, Modifier); 2] = [
 const SATURATES: Modifier = field(F::Saturate, 79, 1, &[".SAT"]);
 
 pub(super) fn add(t: &mut Rows) {
-    let sum = [P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral)];
+    let carry = Hide::NeutralBefore(Arch::Sm100);
+    let sum = [P1.hidden(carry), P2.hidden(carry)];
     let carry2 = pred_not(77, 80).hidden(Hide::Unless(F::Extended));
     let add = |a, b, c| [D, sum[0], sum[1], a, b, c, CARRY, carry2];
     t.alu(Iadd3, 0x010, FORMS_B, 0, &add(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
@@ -103,6 +104,7 @@ pub(super) fn add(t: &mut Rows) {
     let narrow = field(F::DestinationType, 76, 2, &[".U8", ".S8", ".U16", ".S16"]);
     t.alu(I2i, 0x038, FORMS_B, 0, &[D, B_S], &[narrow, field(F::SourceType, 78, 1, &[".S32"]), SATURATES]);
     let mut hopper = Rows::default();
+    let first = hopper.0.len();
     let packed = field(F::Packed, 73, 1, &["", ".16x2"]);
     hopper.alu(Viadd, 0x036, FORMS_B, 0, &[D, A, B_N], &[packed]);
     let kind = field(F::Signed, 72, 2, &[".U32", "", ".U16x2", ".S16x2"]);
@@ -110,6 +112,10 @@ pub(super) fn add(t: &mut Rows) {
     hopper.alu(Vimnmx3, 0x00f, FORMS_B, 0, &[D, A, B, third(B), PS], &[kind, relu]);
     hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[kind, relu]);
     hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[kind, relu]);
+    // Blackwell writes predicates too, which is not in the table.
+    for row in hopper.0[first..].iter_mut().filter(|row| row.op == Vimnmx) {
+        row.until = Arch::Sm90;
+    }
     for mut row in hopper.0 {
         row.since = Arch::Sm90;
         t.0.push(row);

@@ -199,14 +199,18 @@ pub(super) fn add(t: &mut Rows) {
     let first = t.0.len();
     loads_and_stores(t);
     atomics(t);
-    // What has a uniform register in six bits, and other bits behind it.
-    let narrow = |row: &Row| {
+    // Blackwell's uniform registers have two more bits, which some rows use for something else.
+    let full = |row: &Row| {
+        let others = row.modifiers.iter().fold(row.fixed, |mask, m| mask | m.bits.mask());
         row.slots.iter().any(|slot| match slot.kind {
-            SlotKind::Address { uniform, .. } => uniform != NO_BIT,
+            SlotKind::Address { uniform, wide, descriptor, .. } if uniform != NO_BIT => {
+                let bit = |position: u8| if position < ALWAYS { 1 << position } else { 0 };
+                (others | bit(wide) | bit(descriptor)) & 0xc0 << uniform != 0
+            }
             _ => false,
         })
     };
-    for row in t.0[first..].iter_mut().filter(|row| narrow(row)) {
+    for row in t.0[first..].iter_mut().filter(|row| full(row)) {
         row.until = row.until.min(Arch::Sm90);
     }
     barriers_in_memory(t);

@@ -133,6 +133,7 @@ fields! {
     TryWait "SYNCS may wait for a while: `.TRYWAIT`.",
     Tmask "`.TMASK`.",
     OptOut "`.OPTOUT`.",
+    Reliable "Blackwell's kinds of convergence barriers: 1 `.RELIABLE`, 2 `.RECONVERGENT`.",
     Rest "Bits that have one legal value only.",
 }
 

@@ -25,7 +25,8 @@ const B_ONLY: &[u16] = &[1, 4];
 
 pub(super) fn add(t: &mut Rows) {
     let carry2 = upred_not(77, 80).hidden(Hide::Unless(F::Extended));
-    let sum = |a, b, c| [D, P1.hidden(Hide::Neutral), P2.hidden(Hide::Neutral), a, b, c, CARRY, carry2];
+    let carry = Hide::NeutralBefore(crate::Arch::Sm100);
+    let sum = |a, b, c| [D, P1.hidden(carry), P2.hidden(carry), a, b, c, CARRY, carry2];
     t.ualu(Uiadd3, 0x090, B_ONLY, 0, &sum(A_N, B_NS, third(B_NS)), &[NOT_EXTENDED]);
     t.ualu(Uiadd3, 0x090, B_ONLY, 0, &sum(A_I, B_IS, third(B_IS)), &[IS_EXTENDED]);
     t.ualu(Uimad, 0x0a4, BC, 7 << 81, &[D, A, B_S, third(B_NS), CARRY], &[SIGNED, NOT_EXTENDED]);
