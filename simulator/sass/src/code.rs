@@ -161,6 +161,11 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
             marks: marks_of(word, marks),
             half: half_of(word, half),
         },
+        SlotKind::Described { lo, .. } => Operand::UniformRegister {
+            index: get(word, lo, uniform_bits) as u8,
+            marks: Marks::default(),
+            half: Half::Both,
+        },
         SlotKind::Predicate { lo, not, uniform, inverted } => {
             let index = get(word, lo, 3) as u8 ^ if inverted { 7 } else { 0 };
             Operand::Predicate { index, negated: flag(word, not), uniform }
@@ -350,6 +355,11 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             let words = (target & 3 == 0).then_some(target as u64 >> 2)?;
             kind.distance_bits(arch).put(words)
         }
+        (SlotKind::Described { lo, .. }, Operand::UniformRegister { index, marks, half: Half::Both })
+            if marks == Marks::default() =>
+        {
+            put(index.into(), lo, uniform_bits)
+        }
         (SlotKind::Barrier(lo), Operand::Barrier(index)) => put(index.into(), lo, 4),
         (SlotKind::Scoreboard(lo), Operand::Scoreboard(index)) => put(index.into(), lo, 3),
         (SlotKind::ScoreboardSet(lo), Operand::ScoreboardSet(set)) => put(set.into(), lo, 6),
@@ -453,6 +463,9 @@ pub(crate) fn is_hidden(instruction: &Instruction, index: usize) -> bool {
         Hide::Ones => match (*operand, slot) {
             (Operand::Immediate { bits: value, .. }, SlotKind::Immediate { bits, .. }) => {
                 value == (1 << bits.width()) - 1
+            }
+            (Operand::Word(value), SlotKind::Word { bits, .. }) => {
+                u64::from(value) == (1 << bits.width()) - 1
             }
             _ => false,
         },

@@ -191,6 +191,13 @@ pub enum SlotKind {
     Displacement,
     /// A displacement with eight more low bits at 23:16 from sm_90 on.
     FarDisplacement,
+    /// Uniform registers that describe memory, `gdesc[UR4]`.
+    Described {
+        /// Lowest bit.
+        lo: u8,
+        /// What stands in front of the brackets.
+        name: &'static str,
+    },
     /// Convergence barrier of four bits.
     Barrier(u8),
     /// Scoreboard of three bits.
@@ -372,6 +379,7 @@ impl SlotKind {
             | Self::FarLabel
             | Self::FarDisplacement
             | Self::Absolute => self.distance_bits(arch).mask(),
+            Self::Described { lo, .. } => uniform << lo,
             Self::Barrier(lo) => 15 << lo,
             Self::Scoreboard(lo) => 7 << lo,
             Self::ScoreboardSet(lo) => 63 << lo,

@@ -339,7 +339,11 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
             marked(&register(number), marks, half, reused) + tag
         }
         Operand::UniformRegister { index: number, marks, half } => {
-            marked(&uniform(number, arch), marks, half, "")
+            let name = uniform(number, arch);
+            match *slot {
+                SlotKind::Described { name: front, .. } => format!("{front}[{name}]"),
+                _ => marked(&name, marks, half, ""),
+            }
         }
         Operand::Predicate { index: number, negated, uniform } => predicate(number, negated, uniform),
         Operand::Immediate { bits, kind } => {

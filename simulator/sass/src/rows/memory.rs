@@ -343,6 +343,12 @@ fn atomics(t: &mut Rows) {
         t.row(op, whole, wide, &atom_slots, &[ALWAYS_E, ATOMIC, EVICT, integers, order]);
         t.row(op, float, wide, &atom_slots, &[ALWAYS_E, add, EVICT, floats, order]);
     }
+    let unused = reg(64).hidden(Hide::Always);
+    let plain = [target, D, LOCAL, reg(32), unused];
+    for (op, whole, float) in [(Atom, 0x38a, 0x3a2), (Atomg, 0x3a8, 0x3a3)] {
+        t.row(op, whole, 0, &plain, &[E, ATOMIC, EVICT, integers, order]);
+        t.row(op, float, 0, &plain, &[E, add, EVICT, floats, order]);
+    }
     t.row(Redg, 0x198e, red_wide, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
     t.row(Redg, 0x19a6, red_wide, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
     for row in &mut t.0[first..] {
