@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod coverage;
 mod doctor;
 mod dump;
 mod launch;
@@ -47,6 +48,8 @@ enum Command {
     Timeline(check::Timeline),
     /// Say what this machine has, and what follows.
     Doctor,
+    /// Say which machine instructions are known, checked and executed, of all or of a cubin.
+    Report(coverage::Coverage),
     /// Run a program that does not know of the simulator on simulated GPUs.
     ///
     /// The exit code is the program's. Where that is 0 although a GPU faulted, or lacked something that was asked for,
@@ -75,6 +78,9 @@ fn main() -> ExitCode {
         Some(Command::Lint(lint)) => check::lint(&lint).map(done).map_err(Into::into),
         Some(Command::Replay(replay)) => check::replay(&replay).map(done).map_err(Into::into),
         Some(Command::Timeline(timeline)) => check::timeline(&timeline).map(done).map_err(Into::into),
+        Some(Command::Report(what)) => {
+            coverage::run(&what).map(|text| print(&text)).map(done).map_err(Into::into)
+        }
         Some(Command::Doctor) => {
             print(&doctor::report(&doctor::Machine::look()));
             Ok(ExitCode::SUCCESS)

@@ -1,8 +1,8 @@
 //! Words to instructions and back, by rows.
-use crate::row::{ALWAYS, Bits, Hide, NO_BIT, OPCODE_MASK, distance_bits, uniform_width};
+use crate::row::{ALWAYS, Hide, NO_BIT, OPCODE_MASK, uniform_width};
 use crate::rows::table;
 use crate::{
-    Arch, Bank, Control, FieldId, Guard, Half, HalfBits, Instruction, MarkBits, Marks, Operand, Row,
+    Arch, Bank, Control, FieldId, Guard, Half, HalfBits, Instruction, MarkBits, Marks, Operand, Row, Slot,
     SlotKind, SpecialRegister,
 };
 use crate::{MAX_MODIFIERS, MAX_OPERANDS};
@@ -115,6 +115,9 @@ fn flag(word: u128, position: u8) -> bool {
 }
 
 fn sign_extend(value: u64, width: u8) -> i64 {
+    if width == 0 {
+        return 0;
+    }
     let unused = 64 - u32::from(width);
     ((value << unused) as i64) >> unused
 }
@@ -133,19 +136,15 @@ const BYTES: [Half; 4] = [Half::Both, Half::Byte1, Half::Byte2, Half::Byte3];
 
 fn half_of(word: u128, bits: HalfBits) -> Half {
     match bits {
-        HalfBits::None => Half::Both,
-        HalfBits::Packed(lo) => PACKED[get(word, lo, 2) as usize],
+        HalfBits::None | HalfBits::Whole => Half::Both,
+        HalfBits::Packed(lo) | HalfBits::Paired(lo) => PACKED[get(word, lo, 2) as usize],
         HalfBits::Upper(lo) => UPPER[get(word, lo, 1) as usize],
         HalfBits::Byte(lo) => BYTES[get(word, lo, 2) as usize],
     }
 }
 
-fn distance_place(kind: &SlotKind, arch: Arch) -> Bits {
-    distance_bits(matches!(kind, SlotKind::FarLabel | SlotKind::FarDisplacement), arch)
-}
-
 fn distance(kind: &SlotKind, word: u128, arch: Arch) -> i64 {
-    let bits = distance_place(kind, arch);
+    let bits = kind.distance_bits(arch);
     sign_extend(bits.get(word), bits.width()).wrapping_mul(4)
 }
 
@@ -162,13 +161,18 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
             marks: marks_of(word, marks),
             half: half_of(word, half),
         },
+        SlotKind::Described { lo, .. } => Operand::UniformRegister {
+            index: get(word, lo, uniform_bits) as u8,
+            marks: Marks::default(),
+            half: Half::Both,
+        },
         SlotKind::Predicate { lo, not, uniform, inverted } => {
             let index = get(word, lo, 3) as u8 ^ if inverted { 7 } else { 0 };
             Operand::Predicate { index, negated: flag(word, not), uniform }
         }
         SlotKind::Immediate { bits, kind } => Operand::Immediate { bits: bits.get(word), kind },
-        SlotKind::Constant { marks, half, index, uniform_index } => {
-            let raw = get(word, 38, 16);
+        SlotKind::Constant { words, marks, half, index, uniform_index } => {
+            let raw = if words { get(word, 40, 14) << 2 } else { get(word, 38, 16) };
             let width = if uniform_index { uniform_bits } else { 8 };
             let indexed = index != NO_BIT;
             Operand::Constant {
@@ -192,14 +196,16 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
                 offset: sign_extend(offset.get(word), offset.width()) as i32,
             }
         }
-        SlotKind::Label | SlotKind::FarLabel => Operand::Label {
+        SlotKind::Label | SlotKind::NearLabel | SlotKind::WideLabel | SlotKind::FarLabel => Operand::Label {
             target: (address as i64).wrapping_add(16).wrapping_add(distance(kind, word, arch)),
         },
         SlotKind::Displacement | SlotKind::FarDisplacement => {
             Operand::Label { target: distance(kind, word, arch) }
         }
+        SlotKind::Absolute => Operand::Label { target: (kind.distance_bits(arch).get(word) << 2) as i64 },
         SlotKind::Barrier(lo) => Operand::Barrier(get(word, lo, 4) as u8),
         SlotKind::Scoreboard(lo) => Operand::Scoreboard(get(word, lo, 3) as u8),
+        SlotKind::ScoreboardSet(lo) => Operand::ScoreboardSet(get(word, lo, 6) as u8),
         SlotKind::Special => Operand::Special(SpecialRegister(get(word, 72, 8) as u8)),
         SlotKind::Word { bits, .. } => Operand::Word(bits.get(word) as u8),
         SlotKind::AllPredicates | SlotKind::Source(_) => Operand::AllPredicates,
@@ -229,7 +235,9 @@ fn put_marks(marks: Marks, bits: MarkBits) -> Option<u128> {
 fn put_half(half: Half, bits: HalfBits) -> Option<u128> {
     let place = |names: &[Half], lo: u8| Some((names.iter().position(|&h| h == half)? as u128) << lo);
     match bits {
-        HalfBits::None => (half == Half::Both).then_some(0),
+        HalfBits::None | HalfBits::Whole => (half == Half::Both).then_some(0),
+        HalfBits::Paired(_) if half == Half::F32 => None,
+        HalfBits::Paired(lo) => place(&PACKED, lo),
         HalfBits::Packed(lo) => place(&PACKED, lo),
         HalfBits::Upper(lo) => place(&UPPER, lo),
         HalfBits::Byte(lo) => place(&BYTES, lo),
@@ -237,7 +245,7 @@ fn put_half(half: Half, bits: HalfBits) -> Option<u128> {
 }
 
 fn put_distance(kind: &SlotKind, distance: i64, arch: Arch) -> Option<u128> {
-    let bits = distance_place(kind, arch);
+    let bits = kind.distance_bits(arch);
     let words = distance >> 2;
     let half = 1i64 << (bits.width() - 1);
     if distance & 3 != 0 || !(-half..half).contains(&words) {
@@ -271,7 +279,7 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             if kind == meant { bits.put(value) } else { None }
         }
         (
-            SlotKind::Constant { marks, half, index, uniform_index },
+            SlotKind::Constant { words, marks, half, index, uniform_index },
             Operand::Constant {
                 bank: Bank::Number(bank),
                 offset,
@@ -289,7 +297,10 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
                 (lo, true) => (-0x8000..0x8000, put(register.into(), lo, uniform_bits)?),
                 (lo, false) => (-0x8000..0x8000, put(register.into(), lo, 8)?),
             };
-            let offset = range.contains(&offset).then_some((offset as u128 & 0xffff) << 38)?;
+            if !range.contains(&offset) || (words && offset & 3 != 0) {
+                return None;
+            }
+            let offset = (offset as u128 & 0xffff) << 38;
             Some(
                 offset
                     | put(bank.into(), 54, 5)?
@@ -323,8 +334,9 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
                 }
                 _ => return None,
             };
-            let limit = 1i32 << (place.width() - 1);
-            let fits = (-limit..limit).contains(&offset);
+            // Half the range; without bits, only zero fits.
+            let limit = 1i64 << place.width() >> 1;
+            let fits = offset == 0 || (-limit..limit).contains(&i64::from(offset));
             let offset = place.put(fits.then_some(offset as u64 & ((1 << place.width()) - 1))?)?;
             let base = match base_lo {
                 NO_BIT => (base == Operand::RZ).then_some(0)?,
@@ -332,14 +344,25 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
             };
             Some(base | put_flag(pair, wide)? | factor | register | offset)
         }
-        (SlotKind::Label | SlotKind::FarLabel, Operand::Label { target }) => {
-            put_distance(kind, target.wrapping_sub(address as i64).wrapping_sub(16), arch)
-        }
+        (
+            SlotKind::Label | SlotKind::NearLabel | SlotKind::WideLabel | SlotKind::FarLabel,
+            Operand::Label { target },
+        ) => put_distance(kind, target.wrapping_sub(address as i64).wrapping_sub(16), arch),
         (SlotKind::Displacement | SlotKind::FarDisplacement, Operand::Label { target }) => {
             put_distance(kind, target, arch)
         }
+        (SlotKind::Absolute, Operand::Label { target }) => {
+            let words = (target & 3 == 0).then_some(target as u64 >> 2)?;
+            kind.distance_bits(arch).put(words)
+        }
+        (SlotKind::Described { lo, .. }, Operand::UniformRegister { index, marks, half: Half::Both })
+            if marks == Marks::default() =>
+        {
+            put(index.into(), lo, uniform_bits)
+        }
         (SlotKind::Barrier(lo), Operand::Barrier(index)) => put(index.into(), lo, 4),
         (SlotKind::Scoreboard(lo), Operand::Scoreboard(index)) => put(index.into(), lo, 3),
+        (SlotKind::ScoreboardSet(lo), Operand::ScoreboardSet(set)) => put(set.into(), lo, 6),
         (SlotKind::Special, Operand::Special(register)) => Some(u128::from(register.0) << 72),
         (SlotKind::Word { bits, spelling }, Operand::Word(value)) => {
             spelling.get(usize::from(value)).filter(|word| **word != "!")?;
@@ -432,19 +455,33 @@ pub fn encode(instruction: &Instruction) -> Result<u128, EncodeError> {
 }
 
 /// Whether the text leaves out an operand.
-pub(crate) fn is_hidden(instruction: &Instruction, hide: Hide, operand: &Operand) -> bool {
-    match hide {
-        Hide::Never => false,
+pub(crate) fn is_hidden(instruction: &Instruction, index: usize) -> bool {
+    let operand = &instruction.operands[index];
+    let Slot { kind: slot, hide } = &instruction.row.slots[index];
+    match *hide {
+        Hide::Never | Hide::Leading => false,
+        Hide::Ones => match (*operand, slot) {
+            (Operand::Immediate { bits: value, .. }, SlotKind::Immediate { bits, .. }) => {
+                value == (1 << bits.width()) - 1
+            }
+            (Operand::Word(value), SlotKind::Word { bits, .. }) => {
+                u64::from(value) == (1 << bits.width()) - 1
+            }
+            _ => false,
+        },
         Hide::Always => true,
         Hide::Unless(field) => !instruction.flag(field),
         Hide::LeaOperand => !instruction.flag(FieldId::High) || instruction.flag(FieldId::SignExtend32),
-        Hide::Neutral | Hide::LeadingOrNeutral => match *operand {
+        Hide::NeutralBefore(arch) if instruction.arch >= arch => false,
+        Hide::Neutral | Hide::NeutralBefore(_) | Hide::LeadingOrNeutral => match *operand {
             Operand::Predicate { index, negated, .. } => index == Operand::PT && !negated,
             Operand::Register { index, .. } => index == Operand::RZ,
             Operand::UniformRegister { index, .. } => {
                 usize::from(index) == (1 << uniform_width(instruction.arch)) - 1
             }
             Operand::Immediate { bits, .. } => bits == 0,
+            Operand::ScoreboardSet(set) => set == 0,
+            Operand::Label { target } => target == 0,
             _ => false,
         },
     }

@@ -51,6 +51,13 @@ impl Instruction {
         &self.operands[..self.row.slots.len()]
     }
 
+    /// Whether the text shows the operand. What it leaves out holds its neutral value, or has no meaning beside
+    /// the other fields.
+    #[must_use]
+    pub fn shows(&self, slot: usize) -> bool {
+        slot < self.row.slots.len() && !crate::code::is_hidden(self, slot)
+    }
+
     /// Replaces an operand; `None` if the row has no such slot.
     pub fn set_operand(&mut self, slot: usize, operand: Operand) -> Option<()> {
         if slot >= self.row.slots.len() {

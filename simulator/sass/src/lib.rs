@@ -20,6 +20,6 @@ pub use code::{DecodeError, EncodeError, decode, encode};
 pub use control::Control;
 pub use instruction::{Guard, Instruction, MAX_MODIFIERS, MAX_OPERANDS};
 pub use operand::{Bank, Half, ImmediateKind, Marks, Operand, SpecialRegister};
-pub use row::{Bits, HalfBits, Hide, MarkBits, Modifier, Row, Slot, SlotKind, Source};
+pub use row::{Bits, HalfBits, Hide, MarkBits, Modifier, OPCODE_MASK, Row, Slot, SlotKind, Source};
 pub use rows::{FieldId, Op, rows};
 pub use text::text;

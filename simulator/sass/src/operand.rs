@@ -46,6 +46,10 @@ pub enum ImmediateKind {
     F32,
     /// The high 32 bits of a 64-bit float; the low ones are zero.
     F64High,
+    /// One 16-bit float in the low half.
+    F16,
+    /// One bfloat16 in the low half.
+    Bf16,
     /// Two 16-bit floats, the high one printed first.
     F16x2,
     /// Two bfloat16, the high one printed first.
@@ -155,7 +159,7 @@ pub enum Operand {
     Constant {
         /// Bank.
         bank: Bank,
-        /// Signed byte offset.
+        /// Byte offset: 0 to 65535 without an index, signed with one.
         offset: i32,
         /// Index register added to the offset; 255 is none.
         index: u8,
@@ -190,6 +194,8 @@ pub enum Operand {
     Barrier(u8),
     /// A scoreboard `SB0` to `SB7`.
     Scoreboard(u8),
+    /// Scoreboards waited for, one bit each, `{2,0}`.
+    ScoreboardSet(u8),
     /// A special register.
     Special(SpecialRegister),
     /// All predicates at once, `PR`.

@@ -30,6 +30,10 @@ pub enum HalfBits {
     None,
     /// Two bits from here: both halves, one 32-bit float, the low one twice, the high one twice.
     Packed(u8),
+    /// The same without the float, from Hopper on.
+    Paired(u8),
+    /// Both halves in place, with the marks where packed sources have them.
+    Whole,
     /// One bit: the low or the high half.
     Upper(u8),
     /// Two bits from here: one of four bytes.
@@ -39,8 +43,8 @@ pub enum HalfBits {
 impl HalfBits {
     const fn mask(self) -> u128 {
         match self {
-            Self::None => 0,
-            Self::Packed(lo) | Self::Byte(lo) => 3 << lo,
+            Self::None | Self::Whole => 0,
+            Self::Packed(lo) | Self::Paired(lo) | Self::Byte(lo) => 3 << lo,
             Self::Upper(lo) => 1 << lo,
         }
     }
@@ -143,8 +147,10 @@ pub enum SlotKind {
         /// Spelling.
         kind: ImmediateKind,
     },
-    /// Constant bank word: bank in 58:54, byte offset in 53:38.
+    /// Constant bank word: bank in 58:54, signed byte offset in 53:38.
     Constant {
+        /// The offset counts words, in 53:40.
+        words: bool,
         /// Marks.
         marks: MarkBits,
         /// Part of the word that is read.
@@ -173,16 +179,31 @@ pub enum SlotKind {
     },
     /// Address relative to the next instruction, in units of four bytes at bit 34.
     Label,
+    /// The same in 63:34.
+    NearLabel,
+    /// Absolute address in units of four bytes in 80:34, with eight more low bits at 23:16 from sm_90 on.
+    Absolute,
     /// The same with eight more low bits at 23:16 from sm_90 on.
     FarLabel,
+    /// Address relative to the next instruction in 81:34, from sm_90 on in 81:26.
+    WideLabel,
     /// Byte offset in the same place as a label's, printed as it stands.
     Displacement,
     /// A displacement with eight more low bits at 23:16 from sm_90 on.
     FarDisplacement,
+    /// Uniform registers that describe memory, `gdesc[UR4]`.
+    Described {
+        /// Lowest bit.
+        lo: u8,
+        /// What stands in front of the brackets.
+        name: &'static str,
+    },
     /// Convergence barrier of four bits.
     Barrier(u8),
     /// Scoreboard of three bits.
     Scoreboard(u8),
+    /// Set of the scoreboards 0 to 5.
+    ScoreboardSet(u8),
     /// Special register at 79:72.
     Special,
     /// `PR`.
@@ -222,10 +243,16 @@ pub enum Hide {
     Never,
     /// When it is `PT`, `RZ` or zero.
     Neutral,
+    /// When it is neutral, before this generation.
+    NeutralBefore(Arch),
+    /// When all its bits are set.
+    Ones,
     /// Always.
     Always,
     /// Unless the field is set.
     Unless(FieldId),
+    /// Never, and it comes first in the text.
+    Leading,
     /// When it is neutral; otherwise it comes first in the text, before the operands that the row lists before it.
     LeadingOrNeutral,
     /// Unless it is the third source that LEA reads with `.HI` and without `.SX32` only.
@@ -303,13 +330,24 @@ pub fn uniform_width(arch: Arch) -> u8 {
     if arch >= Arch::Sm100 { 8 } else { 6 }
 }
 
-/// Place of a branch distance in units of four bytes.
-#[must_use]
-pub fn distance_bits(far: bool, arch: Arch) -> Bits {
-    if far && arch >= Arch::Sm90 { Bits::split((16, 8), (34, 48)) } else { Bits::run(34, 48) }
-}
-
 impl SlotKind {
+    /// Place of a branch distance in units of four bytes; no bits for what is no code address.
+    #[must_use]
+    pub fn distance_bits(&self, arch: Arch) -> Bits {
+        let far = arch >= Arch::Sm90;
+        match *self {
+            Self::WideLabel if far => Bits::run(26, 56),
+            Self::FarLabel | Self::FarDisplacement if far => Bits::split((16, 8), (34, 48)),
+            Self::Absolute if far => Bits::split((16, 8), (34, 47)),
+            Self::Label | Self::WideLabel | Self::Displacement | Self::FarLabel | Self::FarDisplacement => {
+                Bits::run(34, 48)
+            }
+            Self::Absolute => Bits::run(34, 47),
+            Self::NearLabel => Bits::run(34, 30),
+            _ => Bits::run(0, 0),
+        }
+    }
+
     /// Bits of the word that the slot covers.
     #[must_use]
     pub fn mask(&self, arch: Arch) -> u128 {
@@ -319,13 +357,14 @@ impl SlotKind {
             Self::Uniform { lo, marks, half } => (uniform << lo) | mark_mask(marks) | half.mask(),
             Self::Predicate { lo, not, .. } => (7 << lo) | bit(not),
             Self::Immediate { bits, .. } => bits.mask(),
-            Self::Constant { marks, half, index, uniform_index } => {
+            Self::Constant { words, marks, half, index, uniform_index } => {
                 let index = match (index, uniform_index) {
                     (NO_BIT, _) => 0,
                     (lo, true) => uniform << lo,
                     (lo, false) => 0xff << lo,
                 };
-                (0x1f_ffff << 38) | index | mark_mask(marks) | half.mask()
+                let offset = if words { 0x1f_fffc } else { 0x1f_ffff };
+                (offset << 38) | index | mark_mask(marks) | half.mask()
             }
             Self::Address { base, offset, wide, scale, uniform: lo, descriptor, .. } => {
                 let register = if lo == NO_BIT { 0 } else { uniform << lo };
@@ -333,10 +372,17 @@ impl SlotKind {
                 let base = if base == NO_BIT { 0 } else { 0xff << base };
                 base | offset.mask() | bit(wide) | scale | register | bit(descriptor)
             }
-            Self::Label | Self::Displacement => distance_bits(false, arch).mask(),
-            Self::FarLabel | Self::FarDisplacement => distance_bits(true, arch).mask(),
+            Self::Label
+            | Self::NearLabel
+            | Self::WideLabel
+            | Self::Displacement
+            | Self::FarLabel
+            | Self::FarDisplacement
+            | Self::Absolute => self.distance_bits(arch).mask(),
+            Self::Described { lo, .. } => uniform << lo,
             Self::Barrier(lo) => 15 << lo,
             Self::Scoreboard(lo) => 7 << lo,
+            Self::ScoreboardSet(lo) => 63 << lo,
             Self::Special => 0xff << 72,
             Self::Word { bits, .. } => bits.mask(),
             Self::AllPredicates | Self::Source(_) => 0,

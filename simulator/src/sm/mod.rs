@@ -37,4 +37,5 @@ mod tests;
 
 pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
+pub use lower::executes;
 pub use processor::{Configuration, Processor};

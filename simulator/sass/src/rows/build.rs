@@ -95,6 +95,8 @@ pub(super) const B_S: Slot = source(Source { kind: ImmediateKind::Signed, ..PLAI
 pub(super) const B_NS: Slot = source(Source { kind: ImmediateKind::Signed, negate: true, ..PLAIN });
 /// Integer source with a sign, unsigned immediates.
 pub(super) const B_N: Slot = source(Source { negate: true, ..PLAIN });
+/// Integer source with a complement, unsigned immediates.
+pub(super) const B_I: Slot = source(Source { invert: true, ..PLAIN });
 /// Integer source with a complement, signed immediates.
 pub(super) const B_IS: Slot = source(Source { kind: ImmediateKind::Signed, invert: true, ..PLAIN });
 /// Float source.
@@ -109,6 +111,14 @@ pub(super) const B_F16: Slot = source(Source {
     negate: true,
     absolute: true,
     half: HalfBits::Packed(60),
+    ..PLAIN
+});
+/// Packed half source that always reads both halves in place.
+pub(super) const B_F16_WHOLE: Slot = source(Source {
+    kind: ImmediateKind::F16x2,
+    negate: true,
+    absolute: true,
+    half: HalfBits::Whole,
     ..PLAIN
 });
 /// The same source as the third instead of the second.
@@ -142,14 +152,20 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
     };
     let (bits, half) = match (source.half, special) {
         (HalfBits::Packed(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Packed(60)),
+        (HalfBits::Paired(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Paired(60)),
+        (HalfBits::Paired(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Paired(81)),
         (HalfBits::Packed(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Packed(81)),
+        (HalfBits::Whole, true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::None),
+        (HalfBits::Whole, false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::None),
         (half, _) => (bits, half),
     };
     let lo = if special { 32 } else { 64 };
     match (special, form) {
         // An immediate has no part of it chosen and no sign of its own.
         (true, 2 | 4) => SlotKind::Immediate { bits: Bits::run(32, 32), kind: source.kind },
-        (true, 3 | 5) => SlotKind::Constant { marks: bits, half, index: NO_BIT, uniform_index: false },
+        (true, 3 | 5) => {
+            SlotKind::Constant { words: true, marks: bits, half, index: NO_BIT, uniform_index: false }
+        }
         (true, 6 | 7) => SlotKind::Uniform { lo, marks: bits, half },
         _ if uniform_datapath => SlotKind::Uniform { lo, marks: bits, half },
         _ => {
@@ -198,6 +214,17 @@ impl Rows {
             uniform_guard: false,
         });
         &mut self.0[index]
+    }
+
+    /// Bounds what a block adds to some generations.
+    pub(super) fn span(&mut self, since: Arch, until: Arch, add: impl FnOnce(&mut Self)) {
+        let first = self.0.len();
+        add(self);
+        for row in &mut self.0[first..] {
+            row.since = row.since.max(since);
+            row.until = row.until.min(until);
+        }
+        self.0.retain(|row| row.since <= row.until);
     }
 
     /// One row per form of an opcode of the arithmetic kind.

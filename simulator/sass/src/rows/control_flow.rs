@@ -5,29 +5,41 @@ use super::build::*;
 use crate::row::NO_BIT;
 use crate::{Arch, Hide, Slot, SlotKind};
 
-const LABEL: Slot = slot(SlotKind::Label);
 const FAR: Slot = slot(SlotKind::FarLabel);
 const COND: Slot = pred_not(87, 90).hidden(Hide::Neutral);
 
 pub(super) fn add(t: &mut Rows) {
     t.row(Nop, 0x918, 0, &[], &[]);
     t.row(Exit, 0x94d, 0, &[COND], &[]);
-    t.row(Bra, 0x947, 0, &[COND, FAR], &[]);
+    // A branch that the whole warp takes or not, and tests of convergence.
+    let all = field(F::Divergence, 32, 2, &["", ".U", ".DIV", ".CONV"]);
+    t.row(Bra, 0x947, 0, &[COND, FAR], &[all]).until = Arch::Sm89;
+    let unanimous = field_split(F::Divergence, (32, 2), (84, 1), &["", ".U", ".DIV", ".CONV", "!", ".U.ANY"]);
+    t.row(Bra, 0x947, 0, &[COND, FAR], &[unanimous]).since = Arch::Sm90;
     let mask =
         slot(SlotKind::Uniform { lo: 24, marks: marks(NO_BIT, NO_BIT, 30), half: crate::HalfBits::None });
     let test = field(F::Divergence, 32, 2, &["!", "!", ".DIV", ".CONV"]);
-    t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]);
-    t.row(Bssy, 0x945, 0, &[COND, slot(SlotKind::Barrier(16)), LABEL], &[]);
-    t.row(Bsync, 0x941, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
-    t.row(Break, 0x942, 0, &[COND, slot(SlotKind::Barrier(16))], &[]);
+    t.row(Bra, 0x1947, 0, &[COND, mask, FAR], &[test]).since = Arch::Sm80;
+    let barrier = slot(SlotKind::Barrier(16));
+    let reliable = field(F::Reliable, 72, 2, &["", ".RELIABLE", ".RECONVERGENT"]);
+    for (since, until, fields) in
+        [(Arch::Sm75, Arch::Sm90, &[][..]), (Arch::Sm100, Arch::Sm120, &[reliable][..])]
+    {
+        t.span(since, until, |t| {
+            t.row(Bssy, 0x945, 0, &[COND, barrier, slot(SlotKind::NearLabel)], fields);
+            t.row(Bsync, 0x941, 0, &[COND, barrier], fields);
+            t.row(Break, 0x942, 0, &[COND, barrier], fields);
+        });
+    }
     t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[]);
     let noinc = field(F::NoIncrement, 86, 1, &["", ".NOINC"]);
     let relative = field(F::Absolute, 85, 1, &[".REL"]);
     t.row(Call, 0x944, 0, &[COND, FAR], &[relative, noinc]);
     t.row(Call, 0x344, 0, &[COND, reg(24), FAR], &[relative, noinc]);
     let absolute = field(F::Absolute, 85, 1, &[".ABS"]);
-    t.row(Call, 0x943, 0, &[COND, slot(SlotKind::FarDisplacement)], &[absolute, noinc]);
-    t.row(Call, 0x343, 0, &[COND, reg(24)], &[absolute, noinc]);
+    t.row(Call, 0x943, 0, &[COND, slot(SlotKind::Absolute)], &[absolute, noinc]);
+    let offset = slot(SlotKind::Absolute).hidden(Hide::Neutral);
+    t.row(Call, 0x343, 0, &[COND, reg(24), offset], &[absolute, noinc]);
     let nodec = field(F::NoDecrement, 86, 1, &["", ".NODEC"]);
     t.row(Ret, 0x950, 0, &[COND, reg(24), FAR], &[relative, nodec]);
     let absolute = field(F::Absolute, 85, 1, &["!", ".ABS"]);
@@ -36,33 +48,47 @@ pub(super) fn add(t: &mut Rows) {
         Arch::Sm89;
     t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]).until =
         Arch::Sm89;
+    let row = t.0.len() - 1;
+    t.0[row].since = Arch::Sm80;
+    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &[""])]).until = Arch::Sm75;
     t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND], &[field(F::Exclusive, 86, 1, &[".ALL"])]).since = Arch::Sm90;
+    t.row(Warpsync, 0x948, 0, &[COND, FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE.ALL"])]).since =
+        Arch::Sm90;
     t.row(Warpsync, 0x348, 0, &[COND, reg(24), FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE"])])
         .since = Arch::Sm90;
     t.row(Yield, 0x946, 0, &[COND], &[]);
     t.row(Kill, 0x95b, 0, &[COND], &[]);
-    t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 20)], &[]);
-    t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &[]);
-    t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &[]);
+    t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 3).hidden(Hide::Neutral)], &[]);
+    let sleep = [field(F::Random, 86, 1, &["", ".RAND"]), field(F::Warp, 85, 1, &["", ".WARP"])];
+    t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &sleep);
+    t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &sleep);
     let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
     t.row(Bmov, 0x355, 0, &[reg(16), slot(SlotKind::Barrier(24))], &[clear]);
     t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[]);
     t.row(Lepc, 0x34e, 0, &[reg(16)], &[]);
-    t.row(Lepc, 0x94e, 0, &[reg(16), LABEL], &[]);
-    t.row(Endcollective, 0x91b, 7 << 87, &[], &[]);
+    t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]).since = Arch::Sm90;
+    t.row(Endcollective, 0x91b, 7 << 87, &[], &[]).since = Arch::Sm90;
 
-    let mode = field(F::Mode, 77, 2, &[".SYNC", ".ARV"]);
+    let sync = field(F::Mode, 77, 2, &[".SYNC"]);
+    let arrive = field(F::Mode, 77, 2, &["!", ".ARV"]);
     let defer = field(F::Defer, 80, 1, &["", ".DEFER_BLOCKING"]);
+    let now = field(F::Defer, 80, 1, &[""]);
     let unused = pred_not(87, 90).hidden(Hide::Always);
-    let count = imm(42, 12).hidden(Hide::Neutral);
-    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
-    t.row(Bar, 0x51d, 0, &[reg(32), unused], &[mode, defer]);
-    // One register holds barrier and count, and is printed for both.
-    t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
+    let count = imm(42, 12);
+    let whole = imm(42, 12).hidden(Hide::Neutral);
+    for (mode, defer, count) in [(sync, defer, whole), (arrive, now, count)] {
+        t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, unused], &[mode, defer]);
+        // One register holds barrier and count, and is printed for both.
+        t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
+    }
+    t.row(Bar, 0x51d, 0, &[reg(32), unused, whole], &[sync, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), unused, count], &[arrive, now]);
     let reduce = field(F::Mode, 77, 2, &["!", "!", ".RED"]);
     let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
-    t.row(Bar, 0xb1d, 0, &[imm(54, 4), count, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0xb1d, 0, &[imm(54, 4), whole, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0x31d, 0, &[reg(32), reg(32), pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0x51d, 0, &[reg(32), whole, pred_not(87, 90)], &[reduce, function, defer]);
     t.row(
         B2r,
         0x31c,

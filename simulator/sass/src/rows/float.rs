@@ -3,9 +3,11 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use crate::row::NO_BIT;
-use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, Source};
+use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, SlotKind, Source};
 
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
+/// With the multiplications' own mode, in which zero times anything is zero.
+const FMZ: Modifier = field_split(F::Ftz, (80, 1), (76, 1), &["", ".FTZ", ".FMZ"]);
 const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
 const ROUND_INT: Modifier = field(F::Rounding, 78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
 const SAT: Modifier = field(F::Saturate, 77, 1, &["", ".SAT"]);
@@ -21,7 +23,6 @@ const COMPARE_D: &[&str] = &[
 const BF16: Modifier = field(F::BFloat16, 85, 1, &["", ".BF16_V2"]);
 const D: Slot = reg(16);
 const A: Slot = reg_m(24, marks(72, 73, NO_BIT));
-const A_H: Slot = reg_half(24, marks(72, 73, NO_BIT), HalfBits::Packed(74));
 const P1: Slot = pred(81);
 const P2: Slot = pred(84);
 const PS: Slot = pred_not(87, 90);
@@ -36,12 +37,16 @@ const fn no_marks(kind: ImmediateKind, half: HalfBits, negate: bool) -> Slot {
 }
 
 pub(super) fn add(t: &mut Rows) {
-    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, SAT, ROUND]);
-    let scale = field(F::Scale, 84, 3, &["!", "!", "!", ".D2", "", "!", "!", "!"]);
-    t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[scale, FTZ, ROUND, SAT]);
-    t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FTZ, SAT, ROUND]);
+    t.alu(Fadd, 0x021, FORMS_C, 0, &[D, A, B_F32], &[FTZ, ROUND, SAT]);
+    let scale = field(F::Scale, 84, 3, &["!", ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"]);
+    t.alu(Fmul, 0x020, FORMS_B, 0, &[D, A, B_F32], &[FMZ, scale, ROUND, SAT]);
+    t.alu(Ffma, 0x023, FORMS_BC, 0, &[D, A, B_F32, c(B_F32)], &[FMZ, ROUND, SAT]);
     let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
-    t.alu(Fmnmx, 0x009, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ, nan]);
+    let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
+    let minimum = [D, A, B_F32, PS];
+    t.span(Arch::Sm75, Arch::Sm75, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ]));
+    t.span(Arch::Sm80, Arch::Sm80, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ, nan]));
+    t.span(Arch::Sm86, Arch::Sm120, |t| t.alu(Fmnmx, 0x009, FORMS_B, 0, &minimum, &[FTZ, nan, xorsign]));
     t.alu(Fsel, 0x008, FORMS_B, 0, &[D, A, B_F32, PS], &[FTZ]);
     let compare = field(F::Compare, 76, 4, COMPARE);
     t.alu(
@@ -53,7 +58,7 @@ pub(super) fn add(t: &mut Rows) {
         &[field(F::BFloat, 71, 1, &[".BF"]), compare, FTZ, BOOL],
     );
     t.alu(Fsetp, 0x00b, FORMS_B, 0, &[P1, P2, A, B_F32, PS], &[compare, FTZ, BOOL]);
-    let chk = no_marks(ImmediateKind::F32, HalfBits::None, true);
+    let chk = B_F32;
     t.alu(Fchk, 0x102, FORMS_B, 0, &[P1, A, chk], &[]);
     let mufu = field(
         F::Function,
@@ -61,7 +66,10 @@ pub(super) fn add(t: &mut Rows) {
         4,
         &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH"],
     );
-    t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, field(F::Float32, 73, 1, &["", ".F16"])]);
+    let narrow = field(F::Float32, 73, 1, &["", ".F16"]);
+    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
+    let narrow = field(F::Float32, 72, 2, &["", ".F16", ".BF16"]);
+    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
 
     t.alu(Dadd, 0x029, FORMS_C, 0, &[D, A, c(B_F64)], &[ROUND]);
     t.alu(Dmul, 0x028, FORMS_B, 0, &[D, A, B_F64], &[ROUND]);
@@ -69,77 +77,147 @@ pub(super) fn add(t: &mut Rows) {
     let compare_d = field(F::Compare, 76, 4, COMPARE_D);
     t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, B_F64, PS], &[compare_d, BOOL]);
 
-    let f32_result = field(F::Float32, 78, 1, &["", ".F32"]);
-    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, A_H, B_F16], &[f32_result, BF16, FTZ, SAT]);
-    t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, A_H, B_F16], &[BF16, FTZ, SAT]);
-    let relu = field(F::Relu, 79, 1, &["", ".RELU"]);
-    let hfma = [BF16, relu, FTZ, SAT];
-    // The predicate field at 89:87 is unused and reads all ones where RELU is set.
-    for fixed in [0, 7 << 87] {
-        t.alu(Hfma2, 0x031, FORMS_BC, fixed, &[D, A_H, B_F16, c(B_F16)], &hfma);
-        t.alu(Hfma2Mma, 0x035, FORMS_BC, fixed, &[D, A_H, B_F16, c(B_F16)], &hfma);
-    }
-    t.alu(Hmnmx2, 0x040, FORMS_B, 0, &[D, A_H, B_F16, PS], &[BF16]);
-    let hbool = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
-    let hbf = field(F::BFloat, 71, 1, &["", ".BF"]);
-    let hcompare = field(F::Compare, 76, 4, COMPARE);
-    let hbrain = field(F::BFloat16, 65, 1, &["", ".BF16_V2"]);
-    let both = field(F::HalvesAnd, 71, 1, &["", ".H_AND"]);
-    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, A_H, B_F16, PS], &[hbrain, hbf, hcompare, FTZ, hbool]);
-    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, A_H, B_F16, PS], &[hbrain, hcompare, both, FTZ, hbool]);
+    t.span(Arch::Sm75, Arch::Sm75, |t| halves(t, HalfBits::Packed(74), Arch::Sm75));
+    t.span(Arch::Sm80, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), Arch::Sm80));
+    t.span(Arch::Sm90, Arch::Sm120, |t| halves(t, HalfBits::Paired(74), Arch::Sm90));
 
-    // Conversions: format 1 is 16 bits, 2 is 32, 3 is 64.
-    let src_marks = B_F32;
-    let source_float = field(F::SourceType, 84, 2, &["!", "!", "", ".F64"]);
-    let source_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
-    let half_marks = with_half(B_F32, HalfBits::Upper(60));
-    let destination_int = field_split(
-        F::DestinationType,
-        (75, 2),
-        (72, 1),
-        &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"],
-    );
-    let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
-    for base in [0x105, 0x111] {
-        for (read, from) in [(src_marks, source_float), (half_marks, source_half)] {
-            t.alu(F2i, base, FORMS_B, 0, &[D, read], &[FTZ, destination_int, from, ROUND_INT, ntz]);
-        }
-    }
-    let destination_float = field(F::DestinationType, 75, 2, &["!", ".F16", "", ".F64"]);
-    let source_int = |names| field_split(F::SourceType, (84, 2), (74, 1), names);
-    let plain = no_marks(ImmediateKind::Unsigned, HalfBits::None, false);
-    for base in [0x106, 0x112] {
-        for (half, names) in [
-            (HalfBits::None, &["!", "!", ".U32", ".U64", "!", "!", "", ".S64"][..]),
-            (HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
-            (HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
-        ] {
-            let fields = [destination_float, source_int(names), ROUND];
-            t.alu(I2f, base, FORMS_B, 0, &[D, with_half(plain, half)], &fields);
-        }
-    }
-    let source_fp = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
-    let fp = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
-    t.alu(I2fp, 0x045, FORMS_B, 0, &[D, plain], &[fp, source_fp, ROUND]);
-    let to = field(F::DestinationType, 75, 3, &["!", ".F16", ".F32", ".F64", ".BF16"]);
-    let from = field(F::SourceType, 84, 2, &["!", "!", ".F32", ".F64"]);
-    let from_half = field(F::SourceType, 84, 2, &["!", ".F16"]);
-    for base in [0x104, 0x110] {
-        t.alu(F2f, base, FORMS_B, 0, &[D, src_marks], &[FTZ, to, from, ROUND]);
-        t.alu(F2f, base, FORMS_B, 0, &[D, half_marks], &[FTZ, to, from_half, ROUND]);
-    }
-    for base in [0x107, 0x113] {
-        for (value, names) in [
-            (half_marks, [&["!", ".F16"][..], &["!", ""]]),
-            (src_marks, [&["!", "!", ""], &["!", "!", ""]]),
-            (src_marks, [&["!", "!", "!", ".F64"], &["!", "!", "!", ""]]),
-        ] {
-            let to = field(F::DestinationType, 75, 2, names[0]);
-            let from = field(F::SourceType, 84, 2, names[1]);
-            t.alu(Frnd, base, FORMS_B, 0, &[D, value], &[FTZ, to, from, ROUND_INT]);
-        }
-    }
+    convert(t);
     pack(t);
+}
+
+/// Conversions. Format 0 is 8 bits, 1 is 16, 2 is 32, 3 is 64; what has 64 bits on either side has an opcode of
+/// its own.
+fn convert(t: &mut Rows) {
+    const WIDE: u16 = 0xc;
+    const NOT_BYTES: &[u16] = &[1, 5, 6];
+    let float = |kind, half| {
+        let source = Source { kind, half, negate: true, absolute: true, third: false, invert: false };
+        slot(SlotKind::Source(source))
+    };
+    // A 16-bit source may be the high half.
+    let half = (float(ImmediateKind::F16, HalfBits::Upper(60)), field(F::SourceType, 84, 2, &["!", ".F16"]));
+    let single = |name: &'static [&'static str]| (B_F32, field(F::SourceType, 84, 2, name));
+    let double = |name: &'static [&'static str]| (B_F64, field(F::SourceType, 84, 2, name));
+    let unnamed = single(&["!", "!", ""]);
+    let named = single(&["!", "!", ".F32"]);
+    let from_double = double(&["!", "!", "!", ".F64"]);
+    let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
+    for (difference, (read, from), to) in [
+        (0, unnamed, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""][..]),
+        (0, half, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""]),
+        (WIDE, unnamed, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, half, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, from_double, &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".S64"]),
+    ] {
+        let to = field_split(F::DestinationType, (75, 2), (72, 1), to);
+        t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT, ntz]);
+    }
+    let integer = |half| no_marks(ImmediateKind::Signed, half, false);
+    let narrow: &[&str] = &["!", ".F16", ""];
+    let wide: &[&str] = &["!", "!", "!", ".F64"];
+    for (difference, to, forms, half, from) in [
+        (0, narrow, FORMS_B, HalfBits::None, &["!", "!", ".U32", "!", "!", "!", ""][..]),
+        (0, narrow, NOT_BYTES, HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
+        (0, narrow, NOT_BYTES, HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
+        (WIDE, narrow, FORMS_B, HalfBits::None, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        (WIDE, wide, FORMS_B, HalfBits::None, &["!", "!", ".U32", ".U64", "!", "!", "", ".S64"]),
+        (WIDE, wide, NOT_BYTES, HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
+        (WIDE, wide, NOT_BYTES, HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
+    ] {
+        let to = field(F::DestinationType, 75, 2, to);
+        let from = field_split(F::SourceType, (84, 2), (74, 1), from);
+        t.alu(I2f, 0x106 + difference, forms, 0, &[D, integer(half)], &[to, from, ROUND]);
+    }
+    let from = field_split(F::SourceType, (84, 2), (74, 1), &["!", "!", ".U32", "!", "!", "!", ".S32"]);
+    let to = field(F::DestinationType, 75, 2, &["!", "!", ".F32"]);
+    let round = field(F::Rounding, 78, 2, &["", "!", "!", ".RZ"]);
+    t.span(Arch::Sm86, Arch::Sm120, |t| {
+        t.alu(I2fp, 0x045, FORMS_B, 0, &[D, integer(HalfBits::None)], &[to, from, round]);
+    });
+
+    for (difference, (read, from), to) in [
+        (0, named, &["!", ".F16"][..]),
+        (0, named, &["!", "!", "!", "!", ".BF16"]),
+        (0, half, &["!", "!", ".F32"]),
+        (WIDE, named, &["!", "!", "!", ".F64"]),
+        (WIDE, half, &["!", "!", "!", ".F64"]),
+        (WIDE, from_double, &["!", ".F16", ".F32"]),
+    ] {
+        let since = if to.len() > 4 { Arch::Sm80 } else { Arch::Sm75 };
+        let to = field(F::DestinationType, 75, 3, to);
+        t.span(since, Arch::Sm120, |t| {
+            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
+        });
+    }
+    let read_half = (half.0, field(F::SourceType, 84, 2, &["!", ""]));
+    for (opcode, (read, from), to) in [
+        (0x107, read_half, &["!", ".F16"][..]),
+        (0x107, unnamed, &["!", "!", ""]),
+        (0x113, double(&["!", "!", "!", ""]), &["!", "!", "!", ".F64"]),
+    ] {
+        let to = field(F::DestinationType, 75, 2, to);
+        t.alu(Frnd, opcode, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT]);
+    }
+}
+
+/// Packed arithmetic on two halves. Only Hopper and later do all of it in bfloat16 too.
+fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
+    let hopper = first >= Arch::Sm90;
+    let turing = first == Arch::Sm75;
+    let a = reg_half(24, marks(72, 73, NO_BIT), half);
+    let b = with_half(B_F16, half);
+    let c = third(b);
+    let brain = if hopper { BF16 } else { field(F::BFloat16, 85, 1, &[""]) };
+    let mma_brain = field(F::BFloat16, 85, 1, if hopper { &["", ".BF16_V2"] } else { &[""] });
+    let any_single = field(F::Float32, 78, 1, &["", ".F32"]);
+    let no_single = field(F::Float32, 78, 1, &[""]);
+    let no_brain = field(F::BFloat16, 85, 1, &[""]);
+    let only_single = field(F::Float32, 78, 1, &["!", ".F32"]);
+    let only_brain = field(F::BFloat16, 85, 1, &["!", ".BF16_V2"]);
+    let single = if hopper { no_single } else { any_single };
+    t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[no_single, brain, FTZ, SAT]);
+    // A single-precision sum has no magnitude of its first source from the second Ampere on.
+    let signed = with_half(reg_m(24, marks(72, NO_BIT, NO_BIT)), half);
+    t.span(Arch::Sm75, Arch::Sm80, |t| t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, a, b], &[only_single, FTZ, SAT]));
+    t.span(Arch::Sm86, Arch::Sm120, |t| {
+        t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, signed, b], &[only_single, FTZ, SAT]);
+    });
+    t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, a, b], &[single, brain, FMZ, SAT]);
+    // A predicate says where RELU looks; without RELU its bits mean nothing.
+    for (relu, saturate, enable) in [
+        (field(F::Relu, 79, 1, &[""]), SAT, PS.hidden(Hide::Always)),
+        (field(F::Relu, 79, 1, &["!", ".RELU"]), field(F::Saturate, 77, 1, &[""]), PS.hidden(Hide::Neutral)),
+    ] {
+        let whole = [D, A, B_F16_WHOLE, third(B_F16_WHOLE), enable];
+        let relus = relu.spelling.len() > 1;
+        for (single, brain) in [(any_single, no_brain), (no_single, only_brain)] {
+            if turing && (relus || brain == only_brain) {
+                continue;
+            }
+            t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[single, brain, FMZ, relu, saturate]);
+        }
+        t.span(Arch::Sm80, Arch::Sm90, |t| {
+            t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[mma_brain, FMZ, relu, saturate]);
+        });
+    }
+    let nan = field(F::Nan, 81, 1, &["", ".NAN"]);
+    let xorsign = field(F::XorSign, 82, 1, &["", ".XORSIGN"]);
+    let minimum = [D, a, b, PS];
+    for (single, brain) in [(single, no_brain), (no_single, only_brain)] {
+        t.span(Arch::Sm80, Arch::Sm80, |t| {
+            t.alu(Hmnmx2, 0x040, FORMS_B, 0, &minimum, &[single, brain, FTZ, nan]);
+        });
+        t.span(Arch::Sm86, Arch::Sm120, |t| {
+            t.alu(Hmnmx2, 0x040, FORMS_B, 0, &minimum, &[single, brain, FTZ, nan, xorsign]);
+        });
+    }
+    let boolean = field(F::Boolean, 69, 2, &[".AND", ".OR", ".XOR"]);
+    let as_float = field(F::BFloat, 71, 1, &["", ".BF"]);
+    let compare = field(F::Compare, 76, 4, COMPARE);
+    let brain = field(F::BFloat16, 65, 1, if hopper { &["", ".BF16_V2"] } else { &[""] });
+    let both = field(F::HalvesAnd, 71, 1, &["", ".H_AND"]);
+    t.alu(Hset2, 0x033, FORMS_C, 0, &[D, a, b, PS], &[brain, as_float, compare, FTZ, boolean]);
+    t.alu(Hsetp2, 0x034, FORMS_C, 0, &[P1, P2, a, b, PS], &[brain, compare, both, FTZ, boolean]);
 }
 
 /// F2FP: two narrow floats from two wide ones, or wide ones from two narrow ones.
@@ -189,13 +267,19 @@ fn pack(t: &mut Rows) {
         FORMS_B,
         [0, 0, 1, 0, 1, 0],
         &[D, unused_a, B_F32_PLAIN, unused_c],
-        &[relu, to, f32, mode(&["!", ".PACK_B"]), round],
+        &[
+            relu,
+            field_split(F::DestinationType, (76, 1), (86, 2), &["!", "!", "!", ".TF32"]),
+            f32,
+            mode(&["!", ".PACK_B"]),
+            round,
+        ],
     );
     kind(
         t,
         FORMS_B,
         [1, 0, 0, 0, 0, 1],
-        &[D, unused_a, B, c],
+        &[D, unused_a, B_F32_PLAIN, c],
         &[
             saturate,
             relu,
@@ -209,7 +293,7 @@ fn pack(t: &mut Rows) {
         t,
         FORMS_B,
         [0, 1, 0, 0, 1, 0],
-        &[D, unused_a, with_half(B, HalfBits::Upper(88)), unused_c],
+        &[D, unused_a, with_half(B_F32_PLAIN, HalfBits::Upper(88)), unused_c],
         &[relu, to, field(F::SourceType, 73, 2, &["!", "!", ".E5M2", ".E4M3"]), mode(&[".UNPACK_B"]), exact],
     );
     for row in &mut t.0[first..] {
@@ -233,6 +317,6 @@ fn pack(t: &mut Rows) {
         &[saturate, relu, to, mode(&["!", ".MERGE_C"]), round],
     );
     for row in &mut t.0[first..] {
-        row.until = Arch::Sm86;
+        (row.since, row.until) = (Arch::Sm80, Arch::Sm86);
     }
 }

@@ -2,10 +2,12 @@
 mod build;
 mod control_flow;
 mod float;
+mod hopper;
 mod integer;
 mod memory;
 mod moves;
 mod tensor;
+mod texture;
 mod uniform;
 
 use crate::Row;
@@ -31,25 +33,25 @@ macro_rules! ops {
 }
 
 ops! {
-    Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
-    AtomsCast "ATOMS.CAST.SPIN", Bar "BAR", Bmma "BMMA", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
+    Acqbulk "ACQBULK", Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
+    AtomsCast "ATOMS.CAST", Bar "BAR", Bgmma "BGMMA", Bmma "BMMA", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
     Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
     Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA", Dmul "DMUL", Dsetp "DSETP",
-    Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
-    F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
-    Frnd "FRND", Fsel "FSEL", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hfma2Mma "HFMA2.MMA",
+    Elect "ELECT", Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
+    F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Fence "FENCE.VIEW.ASYNC", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
+    Frnd "FRND", Fsel "FSEL", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hgmma "HGMMA", Hfma2Mma "HFMA2.MMA",
     Hmma "HMMA", Hmnmx2 "HMNMX2", Hmul2 "HMUL2", Hset2 "HSET2", Hsetp2 "HSETP2",
-    I2f "I2F", I2fp "I2FP", I2i "I2I", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Imad "IMAD",
+    I2f "I2F", I2fp "I2FP", I2i "I2I", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Igmma "IGMMA", Imad "IMAD",
     ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Kill "KILL",
     Ld "LD", Ldc "LDC", Ldg "LDG", Ldgdepbar "LDGDEPBAR", Ldgsts "LDGSTS", Ldl "LDL", Lds "LDS", Ldsm "LDSM.16",
     Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16",
-    Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Prmt "PRMT",
-    Qmma "QMMA", Qspc "QSPC", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
-    Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stl "STL", Sts "STS", Uflo "UFLO", Uiadd3 "UIADD3",
+    Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Preexit "PREEXIT", Prmt "PRMT",
+    Qgmma "QGMMA", Qmma "QMMA", Qspc "QSPC", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
+    Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stas "STAS", Stl "STL", Sts "STS", Suld "SULD.D", Sust "SUST.D", Syncs "SYNCS", Tex "TEX", Tld "TLD", Tld4 "TLD4", Ublkcp "UBLKCP", Ublkpf "UBLKPF.L2", Ublkred "UBLKRED", UcgabarArv "UCGABAR_ARV", UcgabarWait "UCGABAR_WAIT", Uflo "UFLO", Uiadd3 "UIADD3",
     Uimad "UIMAD", UimadWide "UIMAD.WIDE", Uisetp "UISETP", Uldc "ULDC", Ulea "ULEA", Ulop3 "ULOP3.LUT", Umov "UMOV",
-    Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Uprmt "UPRMT",
-    Vabsdiff "VABSDIFF", Vabsdiff4 "VABSDIFF4", Viadd "VIADD", Viaddmnmx "VIADDMNMX", Vimnmx "VIMNMX", Vote "VOTE", Voteu "VOTEU",
-    Warpsync "WARPSYNC", Yield "YIELD", B2r "B2R",
+    Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Utmacctl "UTMACCTL", Utmacmdflush "UTMACMDFLUSH", Utmaldg "UTMALDG", Utmaredg "UTMAREDG", Utmastg "UTMASTG", Uprmt "UPRMT",
+    Vabsdiff "VABSDIFF", Vabsdiff4 "VABSDIFF4", Viadd "VIADD", Viaddmnmx "VIADDMNMX", Vimnmx "VIMNMX", Vimnmx3 "VIMNMX3", Vote "VOTE", Voteu "VOTEU",
+    Warpgroup "WARPGROUP", Warpsync "WARPSYNC", Yield "YIELD", B2r "B2R",
 }
 
 macro_rules! fields {
@@ -61,7 +63,7 @@ macro_rules! fields {
 }
 
 fields! {
-    Ftz "Flush denormals to zero.",
+    Ftz "Flush denormals to zero: 1 `.FTZ`; 2 `.FMZ`, where zero times anything is zero too.",
     Saturate "Clamp the result (floats: to 0..1).",
     Rounding "Rounding: 0 nearest even, 1 down, 2 up, 3 to zero; conversions to integers: 3 truncates.",
     Ntz "Not a trap for zero: `.NTZ`.",
@@ -111,7 +113,37 @@ fields! {
     HalvesAnd "HSETP2: both halves must agree: `.H_AND`.",
     Sparse "A of a matrix product is sparse, and a metadata register follows: `.SP`.",
     MetadataReuse "Operand-reuse flag of the metadata register.",
-    Rest "Bits that have one legal value only.",
+    XorSign "The sign is the exclusive or of both: `.XORSIGN`.",
+    Private "Turing's `.PRIVATE`.",
+    Unordered "Turing's `.U` of LDS.",
+    Scatter "Results of a texture access go to two places: `.SCR`.",
+    Bindless "The texture's handle comes from elsewhere: `.B`.",
+    LevelOfDetail "How a texture access chooses the level of detail.",
+    NoDependency "`.NODEP`.",
+    DepthCompare "Compares depth: `.DC`.",
+    Offset "Adds offsets to texture coordinates: `.AOFFI`, `.PTP`.",
+    NoDerivative "`.NDV`.",
+    Component "Component that a texture gather reads.",
+    Samples "Multi-sample texture: `.MS`.",
+    Clamp "`.CL`.",
+    ByteAddress "Surface coordinate in bytes: `.BA`.",
+    OutOfRange "What a surface access outside does: `.TRAP`, `.IGN`, or clamp.",
+    Warp "NANOSLEEP's `.WARP`.",
+    Random "NANOSLEEP's `.RAND`.",
+    Packed "Two 16-bit lanes: `.16x2`.",
+    TryWait "SYNCS may wait for a while: `.TRYWAIT`.",
+    Tmask "`.TMASK`.",
+    OptOut "`.OPTOUT`.",
+    Reliable "Blackwell's kinds of convergence barriers: 1 `.RELIABLE`, 2 `.RECONVERGENT`.",
+    IgnoreKill "`.IGNOREKILL`.",
+    Im2col "Tensor copies gather columns: `.IM2COL`.",
+    Multicast "Several blocks of a cluster receive: `.MULTICAST`.",
+    CacheHint "A descriptor says how to cache.",
+    DestinationSpace "Memory that is written: 0 global, 1 shared.",
+    SourceSpace "Memory that is read: 0 global, 1 shared.",
+    Sequenced "`.SEQUENCED`.",
+    NegateA "The first factor is negated.",
+    ShortK "The inner size is half of the usual one.",
 }
 
 /// All rows, indexed by opcode.
@@ -139,6 +171,8 @@ pub(crate) fn table() -> &'static Table {
         memory::add(&mut rows);
         control_flow::add(&mut rows);
         tensor::add(&mut rows);
+        texture::add(&mut rows);
+        hopper::add(&mut rows);
         uniform::add(&mut rows);
         let mut by_opcode = vec![Vec::new(); 1 << 13];
         for (index, row) in rows.0.iter().enumerate() {

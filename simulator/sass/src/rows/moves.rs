@@ -16,9 +16,10 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Mov, 0x002, FORMS_B, 0xf << 72, &[D, B], &[]);
     t.alu(Sel, 0x007, FORMS_B, 0, &[D, A, B, PS], &[]);
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
-    t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]);
+    t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;
     t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
-    t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]);
+    t.span(crate::Arch::Sm75, crate::Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]));
+    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]));
     t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
     let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
     t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
@@ -39,12 +40,27 @@ pub(super) fn add(t: &mut Rows) {
     }
     let pair = field(F::Pair64, 73, 1, &["", ".U64"]);
     t.row(Match, 0x3a1, 0, &[P1, D, A], &[field(F::Function, 79, 1, &[".ALL"]), pair]);
-    t.row(Match, 0x3a1, 7 << 81, &[D, A], &[field(F::Function, 79, 1, &["!", ".ANY"]), pair]);
-    let lane = field(F::Function, 84, 1, &["", ".OR"]);
-    t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[lane]).since = crate::Arch::Sm90;
+    t.row(
+        Match,
+        0x3a1,
+        0,
+        &[D, A, P1.hidden(Hide::Always)],
+        &[field(F::Function, 79, 1, &["!", ".ANY"]), pair],
+    );
+    let plain = field(F::Function, 84, 1, &[""]);
+    let or = field(F::Function, 84, 1, &["!", ".OR"]);
+    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| {
+        t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[plain]);
+        t.row(R2ur, 0x2ca, 0, &[P1, ureg(16), A], &[or]);
+    });
+    // The signs of three registers instead of predicates.
+    let signs = |lo| reg_tag(lo, ".SIGN");
+    t.row(Plop3, 0x21f, 0, &[P1, pred(84), signs(24), signs(32), signs(64), imm(72, 8), lut_b], &[]).since =
+        crate::Arch::Sm90;
     // Bit 67 takes the third source from the uniform predicates.
     t.row(Plop3, 0x81c, 1 << 67, &[P1, pred(84), PS, pred_not(77, 80), upred_not(68, 71), lut_a, lut_b], &[]);
-    t.row(R2ur, 0x3c2, 7 << 81, &[ureg(16), A], &[]);
+    t.row(R2ur, 0x3c2, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[]).until = crate::Arch::Sm89;
     let redux = field(F::Function, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
-    t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]);
+    t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]).since =
+        crate::Arch::Sm80;
 }

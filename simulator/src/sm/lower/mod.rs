@@ -68,6 +68,17 @@ pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: 
     Page { bytes: bytes.into(), code, pool: entries, uses, faults }
 }
 
+/// Whether the interpreter executes an instruction with its modifiers.
+///
+/// # Errors
+/// The reason, which names what is missing.
+pub fn executes(instruction: &sass::Instruction) -> Result<(), String> {
+    // No launch has more registers than this.
+    one(instruction, Features::Baseline, 255, &mut Pool::default())
+        .map(|_| ())
+        .map_err(|(kind, _)| kind.to_string())
+}
+
 /// Lowers one instruction; if it cannot run, its fault and the micro-operation that raises it.
 fn one(
     instruction: &sass::Instruction,

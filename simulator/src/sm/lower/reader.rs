@@ -412,7 +412,7 @@ impl<'a> Reader<'a> {
                 Operand::AllPredicates => true,
                 _ => false,
             };
-            if self.operands >> slot & 1 == 0 && !neutral {
+            if self.operands >> slot & 1 == 0 && !neutral && self.instruction.shows(slot) {
                 return Err(Refusal::unsupported(format!("operand {slot} ({operand:?})")));
             }
         }
