@@ -25,7 +25,8 @@ struct Operands {
 }
 
 fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
-    let mut o = Operands { raw: vec![], marks: vec![], parts: vec![], immediate: vec![], read: vec![], written: 0 };
+    let mut o =
+        Operands { raw: vec![], marks: vec![], parts: vec![], immediate: vec![], read: vec![], written: 0 };
     let mut seen_result = !writes_register;
     for operand in i.operands() {
         match *operand {
@@ -101,10 +102,10 @@ impl Operands {
         signs(self.raw[n], 31, self.marks[n]) as u32
     }
 
-    /// FP64 bits with their marks. Immediates are high words.
+    /// FP64 bits with their marks, which leave NaNs alone. Immediates are high words.
     fn f64(&self, n: usize) -> u64 {
         let bits = if self.immediate[n] { self.raw[n] << 32 } else { self.raw[n] };
-        signs(bits, 63, self.marks[n])
+        if f64::from_bits(bits).is_nan() { bits } else { signs(bits, 63, self.marks[n]) }
     }
 
     /// The part of a register that a conversion reads.
@@ -408,10 +409,9 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
         Op::Dmul => pair(double::dmul(o.f64(0), o.f64(1), rounding(i))),
         Op::Dfma => pair(double::dfma(o.f64(0), o.f64(1), o.f64(2), rounding(i))),
         Op::Dsetp if matches!(text(F::Compare), ".MIN" | ".MAX") => {
-            // Which one to keep, and whether both are NaN: here the second is not the first's complement.
+            // Which one to keep, joined with the source, and whether both are NaN, alone.
             let (keep, both) = double::min_max(o.f64(0), o.f64(1), text(F::Compare) == ".MIN");
-            let join = |truth| boolean(i).apply(truth, o.read[0]);
-            Some((BEFORE, [join(keep), join(both)]))
+            Some((BEFORE, [boolean(i).apply(keep, o.read[0]), both]))
         }
         Op::Dsetp => {
             let compare = FloatCompare::from_code(i.field(F::Compare)?);
@@ -443,6 +443,12 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
             let from = float_format(text(if same { F::DestinationType } else { F::SourceType }));
             let bits = match from {
                 FloatFormat::F64 => o.f64(0),
+                // Widened, a NaN keeps its sign.
+                FloatFormat::F32
+                    if text(F::DestinationType) == ".F64" && f32::from_bits(o.word(0)).is_nan() =>
+                {
+                    u64::from(o.word(0))
+                }
                 FloatFormat::F32 => u64::from(o.f32(0)),
                 _ => signs(o.part(0) & 0xffff, 15, o.marks[0]),
             };
