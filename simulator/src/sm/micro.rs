@@ -135,7 +135,10 @@ pub(crate) trait Execute {
 }
 
 /// A set of processor features, as a type: closures inside handlers are then compiled once per set.
-pub(crate) trait Level {}
+pub(crate) trait Level {
+    /// The processor has AVX2 and F16C: a handler is run at this level only where they were found.
+    const AVX2: bool = false;
+}
 
 /// What every processor of the target has.
 #[derive(Debug)]
@@ -145,7 +148,9 @@ impl Level for Baseline {}
 /// x86-64 with AVX2, FMA and the bit instructions of that time.
 #[derive(Debug)]
 pub(crate) struct Avx2;
-impl Level for Avx2 {}
+impl Level for Avx2 {
+    const AVX2: bool = true;
+}
 
 /// x86-64 with the AVX-512 of servers since 2017. Left out of builds that are not for speed: every set costs time to
 /// compile.
@@ -153,7 +158,9 @@ impl Level for Avx2 {}
 #[derive(Debug)]
 pub(crate) struct Avx512;
 #[cfg(not(debug_assertions))]
-impl Level for Avx512 {}
+impl Level for Avx512 {
+    const AVX2: bool = true;
+}
 
 /// The features that were found in this processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,8 +180,13 @@ impl Features {
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn detect() -> Self {
         use std::arch::is_x86_feature_detected as has;
-        let avx2 =
-            has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt");
+        let avx2 = has!("avx2")
+            && has!("f16c")
+            && has!("fma")
+            && has!("bmi1")
+            && has!("bmi2")
+            && has!("popcnt")
+            && has!("lzcnt");
         #[cfg(not(debug_assertions))]
         if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
             return Self::Avx512;
@@ -215,7 +227,7 @@ unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Fl
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+#[target_feature(enable = "avx2,f16c,fma,bmi1,bmi2,popcnt,lzcnt")]
 unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let flow = T::run::<Avx2>(core, op, mask);
     // SAFETY: whoever calls handlers keeps the chain's promise.
@@ -223,7 +235,7 @@ unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx2,f16c,fma,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let flow = T::run::<Avx512>(core, op, mask);
     // SAFETY: whoever calls handlers keeps the chain's promise.

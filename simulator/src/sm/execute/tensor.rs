@@ -159,6 +159,14 @@ handlers! {
             negate(&mut b, form.factors[1]);
         }
         let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
+        #[cfg(target_arch = "x86_64")]
+        if L::AVX2 {
+            // SAFETY: handlers of this level run only on processors that have the features.
+            let d = unsafe { mma::avx2::float_mma(form, numerics, a, b, c) };
+            if d.is_some() {
+                return put(core, op, mask, d, nc);
+            }
+        }
         let d = if form.sparse {
             let (metadata, selector) = sparsity(core, op);
             mma::float_mma(form, numerics, a, b, c, Some(Sparsity { metadata: &metadata, selector }))

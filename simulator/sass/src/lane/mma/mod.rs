@@ -7,6 +7,8 @@
 //!
 //! Fragments are arrays of registers: `fragment[register][lane]`.
 
+#[cfg(target_arch = "x86_64")]
+pub mod avx2;
 mod double;
 mod float;
 mod fused;

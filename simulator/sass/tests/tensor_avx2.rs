@@ -1,0 +1,146 @@
+//! The vector form of the floating-point matrix products against the plain one, whose results are those of the card.
+#![cfg(target_arch = "x86_64")]
+
+use sass::lane::mma::{self, Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.next() % count
+    }
+}
+
+/// How the numbers of a fragment are drawn.
+struct Style {
+    /// Exponents are this, and up to `spread` more or less.
+    exponent: i64,
+    spread: i64,
+    /// In 16, how many are zero; in 256, how many have any bits.
+    zeros: u64,
+    wild: u64,
+    /// Fractions of few bits, or of all.
+    few: bool,
+}
+
+/// A number of so many exponent and fraction bits.
+fn number(random: &mut Random, style: &Style, exponent_bits: u32, fraction_bits: u32) -> u64 {
+    let bits = random.next();
+    let all = (1u64 << (exponent_bits + fraction_bits + 1)) - 1;
+    if random.below(256) < style.wild {
+        return bits & all;
+    }
+    let sign = (bits & 1) << (exponent_bits + fraction_bits);
+    if random.below(16) < style.zeros {
+        return sign;
+    }
+    let bias = (1 << (exponent_bits - 1)) - 1;
+    let field = bias + style.exponent + random.below(2 * style.spread as u64 + 1) as i64 - style.spread;
+    let field = field.clamp(0, (1 << exponent_bits) - 2) as u64;
+    let fraction = bits >> 8 & ((1 << fraction_bits) - 1);
+    let fraction = if style.few { fraction & fraction >> 1 & fraction << 1 } else { fraction };
+    sign | field << fraction_bits | fraction & ((1 << fraction_bits) - 1)
+}
+
+fn fragment(random: &mut Random, style: &Style, factor: Factor, registers: usize) -> Vec<Register> {
+    let (exponent_bits, fraction_bits) = match factor {
+        Factor::F16 => (5, 10),
+        Factor::Bf16 => (8, 7),
+        Factor::Tf32 => (8, 23),
+        Factor::E4M3 => (4, 3),
+        Factor::E5M2 => (5, 2),
+    };
+    let per = factor.per_register();
+    let mut element = || number(random, style, exponent_bits, fraction_bits);
+    let mut word = || (0..per).fold(0u64, |word, i| word | element() << (32 / per * i)) as u32;
+    (0..registers).map(|_| std::array::from_fn(|_| word())).collect()
+}
+
+/// Compares so many tiles; how many went the fast way.
+fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
+    let registers = form.registers().expect("a form");
+    let mut random = Random(tiles ^ (form.k as u64) << 32 ^ (form.factors[0] as u64) << 48);
+    let mut taken = 0;
+    for tile in 0..tiles {
+        let mut style = |reach: i64| Style {
+            exponent: random.below(2 * reach as u64 + 1) as i64 - reach,
+            spread: [0, 1, 3, 6, 12, 30][random.below(6) as usize],
+            zeros: [0, 0, 1, 8, 14, 15][random.below(6) as usize],
+            wild: [0, 0, 0, 0, 1, 64][random.below(6) as usize],
+            few: random.below(3) == 0,
+        };
+        let (left, right, mut addend) = (style(8), style(8), style(24));
+        if tile % 8 == 0 {
+            addend.exponent *= 5;
+        }
+        let a = fragment(&mut random, &left, form.factors[0], registers.a);
+        let b = fragment(&mut random, &right, form.factors[1], registers.b);
+        let half = form.accumulator == Accumulator::F16;
+        let kind = if half { Factor::F16 } else { Factor::Tf32 };
+        let mut c = fragment(&mut random, &addend, kind, registers.c);
+        if tile % 4 == 1 {
+            // Cancels the product but for a few bits.
+            let zero = vec![[0; LANES]; registers.c];
+            let d = mma::float_mma(form, numerics, &a, &b, &zero, None).expect("a form");
+            for (c, d) in c.iter_mut().zip(d) {
+                let sign = if half { 0x8000_8000 } else { 0x8000_0000 };
+                *c = d.map(|d| d ^ sign ^ (random.next() & random.next() & random.next() & 0x7) as u32);
+            }
+        }
+        // SAFETY: the caller asked for the processor's features.
+        let fast = unsafe { mma::avx2::float_mma(form, numerics, &a, &b, &c) };
+        if let Some(fast) = fast {
+            taken += 1;
+            let slow = mma::float_mma(form, numerics, &a, &b, &c, None).expect("a form");
+            assert_eq!(fast, slow, "{form:?} {numerics:?} tile {tile}");
+        }
+    }
+    taken
+}
+
+#[test]
+fn the_vector_form_gives_the_same_bits() {
+    if !std::is_x86_feature_detected!("avx2") || !std::is_x86_feature_detected!("f16c") {
+        eprintln!("skipped: this processor lacks AVX2 or F16C");
+        return;
+    }
+    const FP8: [Factor; 2] = [Factor::E4M3, Factor::E5M2];
+    let accumulators = [Accumulator::F32, Accumulator::F16];
+    let mut forms = Vec::new();
+    for numerics in [Numerics::AMPERE, Numerics::HOPPER] {
+        for factor in [Factor::F16, Factor::Bf16, Factor::Tf32] {
+            for k in [4, 8, 16] {
+                forms.extend(accumulators.map(|accumulator| (numerics, [factor; 2], accumulator, k)));
+            }
+        }
+    }
+    for a in FP8 {
+        for b in FP8 {
+            for k in [16, 32] {
+                forms.extend(accumulators.map(|accumulator| (Numerics::ADA_QMMA, [a, b], accumulator, k)));
+            }
+        }
+    }
+    let mut compared = 0;
+    for (numerics, factors, accumulator, k) in forms {
+        let form = FloatMatrix { factors, accumulator, k, sparse: false };
+        if form.registers().is_none() {
+            continue;
+        }
+        compared += 1;
+        let tiles = if cfg!(debug_assertions) { 400 } else { 20_000 };
+        let taken = compare(form, numerics, tiles);
+        // TF32 in steps of four has no vector form.
+        let none = factors[0] == Factor::Tf32 && numerics == Numerics::AMPERE && k == 8;
+        assert!(none && taken == 0 || taken > tiles / 4, "{form:?}: {taken} of {tiles}");
+    }
+    assert_eq!(compared, 2 * (4 + 2 + 2) + 16);
+}

@@ -1,0 +1,423 @@
+//! Runs single instructions, assembled by the instruction table, on chosen values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nv_simulator::memory::{Access, AddressSpace, Backing};
+use nv_simulator::sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor};
+use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SpecialRegister};
+
+const CODE: u64 = 0x10_0000;
+const BANK: u64 = 0x40_0000;
+const DATA: u64 = 0x100_0000;
+
+/// Threads of a launch: one input each.
+pub const THREADS: usize = 128;
+
+/// Words of an input: three register pairs and two truth values.
+const INPUTS: usize = 8;
+/// Words of a result: a register pair and two predicates.
+const RESULTS: usize = 4;
+
+/// Registers of the inputs, the result, and scratch.
+const SOURCES: [u8; 3] = [8, 12, 16];
+const RESULT: u8 = 40;
+const ADDRESS: u8 = 2;
+const SCRATCH: u8 = 30;
+const ONE: u8 = 31;
+
+/// What every thread works on.
+pub type Input = [u64; 4];
+
+/// What an instruction leaves: the result register pair, and the two predicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Output {
+    pub value: u64,
+    pub predicates: [bool; 2],
+}
+
+/// Before the instruction runs the result is this, and both predicates are false.
+pub const BEFORE: u64 = 0x5555_5555_aaaa_aaaa;
+
+/// Operand 2 of the first word of constant bank 0 that the forms read, and its value.
+pub const CONSTANT: (i32, u64) = (0x20, 0x4049_0fdb_3f81_0203);
+
+fn register(index: u8) -> Operand {
+    Operand::Register { index, marks: Marks::default(), half: Half::Both }
+}
+
+fn predicate(index: u8) -> Operand {
+    Operand::Predicate { index, negated: false, uniform: false }
+}
+
+/// A row's instruction with such field values and the operands that decoding zeros gives; `None` where they do not
+/// make an instruction of that row.
+pub fn blank(row: &'static Row, values: &[u16], arch: Arch) -> Option<Instruction> {
+    let mut word = row.fixed | u128::from(row.opcode & 0xfff) | u128::from(row.opcode >> 12) << 91 | 7 << 12;
+    for (modifier, &value) in row.modifiers.iter().zip(values) {
+        word |= modifier.bits.put(value.into())?;
+    }
+    let instruction = sass::decode(word, CODE, arch).ok()?;
+    std::ptr::eq(instruction.row, row).then_some(instruction)
+}
+
+/// The instruction, if its operands can be encoded and decode to themselves.
+fn settle(instruction: &Instruction) -> Option<Instruction> {
+    let word = sass::encode(instruction).ok()?;
+    let again = sass::decode(word, instruction.address, instruction.arch).ok()?;
+    let same = std::ptr::eq(again.row, instruction.row) && again.operands() == instruction.operands();
+    same.then_some(again)
+}
+
+/// Rows of a mnemonic on an architecture.
+pub fn rows_of(op: Op, arch: Arch) -> impl Iterator<Item = &'static Row> {
+    sass::rows().iter().filter(move |row| row.op == op && (row.since..=row.until).contains(&arch))
+}
+
+/// Every combination of a row's field values; of very many, `most` spread over all.
+pub fn field_values(row: &Row, most: usize) -> Vec<Vec<u16>> {
+    let choices: Vec<Vec<u16>> = row
+        .modifiers
+        .iter()
+        .map(|modifier| {
+            let known = (0u16..).zip(modifier.spelling).filter(|(_, spelling)| **spelling != "!");
+            known.map(|(value, _)| value).collect()
+        })
+        .collect();
+    let total: usize = choices.iter().map(Vec::len).product();
+    let step = total.div_ceil(most).max(1) | 1;
+    (0..total)
+        .step_by(step)
+        .map(|mut index| {
+            choices
+                .iter()
+                .map(|choice| {
+                    let value = choice[index % choice.len()];
+                    index /= choice.len();
+                    value
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Forms of an instruction: its operands named, sources with each of their marks and parts in turn.
+///
+/// Sources are the input registers, in order; the first register is the result unless the instruction writes predicates
+/// only. Predicates before the first source are written, those behind are read.
+pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> Vec<Instruction> {
+    let mut plain = *blank;
+    let (mut sources, mut written, mut read) = (0, 0, 0);
+    let mut slots = Vec::new();
+    let mut seen_result = !writes_register;
+    let mut seen_source = false;
+    for (slot, operand) in blank.operands().iter().enumerate() {
+        let set = match *operand {
+            Operand::Register { .. } if !seen_result => {
+                seen_result = true;
+                register(RESULT)
+            }
+            Operand::Register { .. } => {
+                seen_source = true;
+                sources += 1;
+                slots.push(slot);
+                match SOURCES.get(sources - 1) {
+                    Some(&index) => register(index),
+                    None => register(Operand::RZ),
+                }
+            }
+            Operand::UniformRegister { .. } => {
+                seen_source = true;
+                sources += 1;
+                Operand::UniformRegister { index: Operand::URZ, marks: Marks::default(), half: Half::Both }
+            }
+            Operand::Constant { bank: Bank::Number(_), .. } => {
+                seen_source = true;
+                sources += 1;
+                slots.push(slot);
+                Operand::Constant {
+                    bank: Bank::Number(0),
+                    offset: CONSTANT.0,
+                    index: Operand::RZ,
+                    uniform_index: false,
+                    marks: Marks::default(),
+                    half: Half::Both,
+                }
+            }
+            Operand::Immediate { kind, .. } => {
+                seen_source = true;
+                sources += 1;
+                Operand::Immediate { bits: immediates[slot % immediates.len()], kind }
+            }
+            Operand::Predicate { uniform: true, .. } => continue,
+            Operand::Predicate { .. } if !seen_source && written < 2 && !is_read(blank, slot) => {
+                written += 1;
+                predicate([2, 3][written - 1])
+            }
+            Operand::Predicate { .. } => {
+                read += 1;
+                predicate([0, 1, 7][(read - 1).min(2)])
+            }
+            _ => return Vec::new(),
+        };
+        if plain.set_operand(slot, set).is_none() {
+            return Vec::new();
+        }
+    }
+    let Some(first) = settle(&plain) else { return Vec::new() };
+    let mut all = vec![first];
+    for &slot in &slots {
+        let bits = [(true, false, false), (false, true, false), (true, true, false), (false, false, true)];
+        for (negate, absolute, invert) in bits {
+            let marked = Marks { negate, absolute, invert };
+            all.extend(changed(&first, slot, |marks, _| *marks = marked));
+        }
+        for part in [Half::F32, Half::Low, Half::High, Half::Upper, Half::Byte1, Half::Byte2, Half::Byte3] {
+            all.extend(changed(&first, slot, |_, half| *half = part));
+        }
+    }
+    all
+}
+
+/// PLOP3 and the like read predicates before any register.
+fn is_read(blank: &Instruction, slot: usize) -> bool {
+    matches!(blank.op, Op::Plop3) && slot >= 2
+}
+
+fn changed(from: &Instruction, slot: usize, change: impl Fn(&mut Marks, &mut Half)) -> Option<Instruction> {
+    let mut changed = *from;
+    let mut operand = from.operands()[slot];
+    match &mut operand {
+        Operand::Register { marks, half, .. } | Operand::Constant { marks, half, .. } => change(marks, half),
+        _ => return None,
+    }
+    changed.set_operand(slot, operand)?;
+    settle(&changed)
+}
+
+/// Picks a row by its operands, with the named fields and the first value of all others.
+fn helper(arch: Arch, op: Op, fields: &[(FieldId, &str)], operands: &[Operand]) -> u128 {
+    for row in rows_of(op, arch) {
+        let values: Option<Vec<u16>> = row
+            .modifiers
+            .iter()
+            .map(|modifier| {
+                let wanted = fields.iter().find(|(id, _)| *id == modifier.id).map_or("", |(_, name)| name);
+                let at = modifier.spelling.iter().position(|spelling| *spelling == wanted);
+                at.or_else(|| modifier.spelling.iter().position(|spelling| *spelling != "!"))
+                    .map(|value| value as u16)
+            })
+            .collect();
+        let Some(mut instruction) = values.and_then(|values| blank(row, &values, arch)) else { continue };
+        let spelled = fields.iter().all(|(id, name)| instruction.spelling(*id) == Some(name));
+        let slots = instruction.operands().len();
+        if !spelled || slots < operands.len() {
+            continue;
+        }
+        for slot in 0..slots {
+            let operand = operands.get(slot).copied().unwrap_or(match instruction.operands()[slot] {
+                Operand::Predicate { uniform, .. } => {
+                    Operand::Predicate { index: 7, negated: false, uniform }
+                }
+                Operand::Register { .. } => register(Operand::RZ),
+                other => other,
+            });
+            // How an immediate is meant is the slot's to say.
+            let operand = match (operand, instruction.operands()[slot]) {
+                (Operand::Immediate { bits, .. }, Operand::Immediate { kind, .. }) => {
+                    Operand::Immediate { bits, kind }
+                }
+                // So is how an address is made up; base and offset are ours.
+                (
+                    Operand::Address { base, offset, .. },
+                    Operand::Address { wide, scale, uniform: None, descriptor: None, .. },
+                ) => Operand::Address { base, wide, scale, uniform: None, descriptor: None, offset },
+                (operand, _) => operand,
+            };
+            instruction.set_operand(slot, operand);
+        }
+        if let Some(instruction) = settle(&instruction) {
+            return instruction.word;
+        }
+    }
+    panic!("no row of {op:?} on {arch:?} takes {operands:?} with {fields:?}");
+}
+
+/// Words of the program around the instructions.
+struct Frame {
+    arch: Arch,
+    words: Vec<u128>,
+}
+
+impl Frame {
+    fn push(&mut self, op: Op, fields: &[(FieldId, &str)], operands: &[Operand]) {
+        self.words.push(helper(self.arch, op, fields, operands));
+    }
+
+    fn mov(&mut self, to: u8, bits: u64) {
+        let immediate = Operand::Immediate { bits, kind: sass::ImmediateKind::Unsigned };
+        self.push(Op::Mov, &[], &[register(to), immediate]);
+    }
+
+    fn address(offset: usize) -> Operand {
+        Operand::Address {
+            base: ADDRESS,
+            wide: true,
+            scale: 0,
+            uniform: None,
+            descriptor: None,
+            offset: (offset * THREADS * 4) as i32,
+        }
+    }
+
+    fn load(&mut self, to: u8, slot: usize) {
+        self.memory(Op::Ldg, &[register(to), Self::address(slot)]);
+    }
+
+    fn store(&mut self, from: u8, slot: usize) {
+        self.memory(Op::Stg, &[Self::address(slot), register(from)]);
+    }
+
+    fn memory(&mut self, op: Op, operands: &[Operand]) {
+        self.push(op, &[(FieldId::Wide64, ".E"), (FieldId::Size, "")], operands);
+    }
+
+    /// A predicate that holds where the register is not zero.
+    fn set(&mut self, index: u8, from: u8) {
+        let fields = [(FieldId::Compare, ".NE"), (FieldId::Signed, ".U32"), (FieldId::Boolean, ".AND")];
+        let operands = [predicate(index), predicate(7), register(from), register(Operand::RZ), predicate(7)];
+        self.push(Op::Isetp, &fields, &operands);
+    }
+}
+
+/// A program's instructions, by where they are.
+struct Program {
+    words: Vec<u128>,
+    /// First word and number of each instruction under test.
+    places: BTreeMap<usize, usize>,
+}
+
+/// A GPU for one architecture.
+pub struct Lab {
+    arch: Arch,
+    processor: Processor,
+    space: Arc<AddressSpace>,
+}
+
+impl Lab {
+    pub fn new(arch: Arch) -> Lab {
+        let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
+        for (at, bytes) in [(CODE, 1 << 21), (BANK, 1 << 16), (DATA, 1 << 23)] {
+            let backing = Arc::new(Backing::new("instructions", bytes).expect("small"));
+            space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
+        }
+        let bank: Vec<u8> = [0, CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        space.snapshot().write(BANK + CONSTANT.0 as u64 - 8, &bank).expect("mapped");
+        let configuration = Configuration { threads: 1, ..Configuration::default() };
+        Lab { arch, processor: Processor::new(configuration), space }
+    }
+
+    fn program(&self, instructions: &[(usize, &Instruction)]) -> Program {
+        let mut frame = Frame { arch: self.arch, words: Vec::new() };
+        frame.push(Op::S2r, &[], &[register(0), Operand::Special(SpecialRegister::TID_X)]);
+        frame.mov(ADDRESS, DATA);
+        let four = Operand::Immediate { bits: 4, kind: sass::ImmediateKind::Unsigned };
+        frame.push(Op::Imad, &[], &[register(ADDRESS), register(0), four, register(ADDRESS)]);
+        frame.mov(ADDRESS + 1, 0);
+        frame.mov(ONE, 1);
+        for (i, source) in SOURCES.into_iter().enumerate() {
+            frame.load(source, 2 * i);
+            frame.load(source + 1, 2 * i + 1);
+        }
+        for (i, index) in [0, 1].into_iter().enumerate() {
+            frame.load(SCRATCH, 6 + i);
+            frame.set(index, SCRATCH);
+        }
+        let mut places = BTreeMap::new();
+        for (place, &(number, instruction)) in instructions.iter().enumerate() {
+            frame.mov(RESULT, BEFORE & 0xffff_ffff);
+            frame.mov(RESULT + 1, BEFORE >> 32);
+            frame.set(2, Operand::RZ);
+            frame.set(3, Operand::RZ);
+            places.insert(frame.words.len(), number);
+            frame.words.push(instruction.word);
+            let slot = INPUTS + place * RESULTS;
+            frame.store(RESULT, slot);
+            frame.store(RESULT + 1, slot + 1);
+            for (i, index) in [2, 3].into_iter().enumerate() {
+                let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
+                frame.push(Op::Sel, &[], &operands);
+                frame.store(SCRATCH, slot + 2 + i);
+            }
+        }
+        frame.push(Op::Exit, &[], &[]);
+        Program { words: frame.words, places }
+    }
+
+    /// Runs each instruction on every input. What cannot run yields the fault's name instead.
+    pub fn run(
+        &self,
+        instructions: &[Instruction],
+        inputs: &[Input; THREADS],
+    ) -> Vec<Result<Vec<Output>, String>> {
+        let map = self.space.snapshot();
+        for word in 0..INPUTS {
+            for (thread, input) in inputs.iter().enumerate() {
+                let value =
+                    if word < 6 { input[word / 2] >> (32 * (word % 2)) } else { input[3] >> (word - 6) & 1 };
+                map.store_u32(DATA + ((word * THREADS + thread) * 4) as u64, value as u32).expect("mapped");
+            }
+        }
+        let mut results: Vec<Option<Result<Vec<Output>, String>>> = vec![None; instructions.len()];
+        while let Some(first) = results.iter().position(Option::is_none) {
+            let waiting = (first..instructions.len()).filter(|&i| results[i].is_none()).take(250);
+            let batch: Vec<(usize, &Instruction)> = waiting.map(|i| (i, &instructions[i])).collect();
+            let program = self.program(&batch);
+            let bytes: Vec<u8> = program.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            map.write(CODE, &bytes).expect("mapped");
+            let mut constant_buffers = [None; 8];
+            constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: 0x1000 });
+            let launch = Launch {
+                program_address: CODE,
+                grid: [1, 1, 1],
+                block: [THREADS as u32, 1, 1],
+                registers: 64,
+                shared_bytes: 1 << 10,
+                local_bytes: 0x1000,
+                barriers: 1,
+                constant_buffers,
+                shared_window: 0x7294_0000_0000,
+                local_window: 0x7293_0000_0000,
+                sm: self.arch.sm(),
+                grid_id: 1,
+            };
+            match self.processor.run(&launch, &map, &AtomicBool::new(false)) {
+                Ok(_) => {
+                    for (place, &(number, _)) in batch.iter().enumerate() {
+                        let word = |i: usize, thread: usize| {
+                            let slot = INPUTS + place * RESULTS + i;
+                            map.load_u32(DATA + ((slot * THREADS + thread) * 4) as u64).expect("mapped")
+                        };
+                        let output = |thread| Output {
+                            value: u64::from(word(0, thread)) | u64::from(word(1, thread)) << 32,
+                            predicates: [word(2, thread) != 0, word(3, thread) != 0],
+                        };
+                        results[number] = Some(Ok((0..THREADS).map(output).collect()));
+                    }
+                }
+                Err(fault) => {
+                    let place = (fault.program_counter - CODE) as usize / 16;
+                    let number = program.places.get(&place).copied();
+                    let number = number.unwrap_or_else(|| panic!("the frame itself faults: {fault:?}"));
+                    let name = match fault.kind {
+                        FaultKind::Unsupported(name) => name,
+                        other => format!("{other:?}"),
+                    };
+                    results[number] = Some(Err(name));
+                }
+            }
+        }
+        results.into_iter().flatten().collect()
+    }
+}

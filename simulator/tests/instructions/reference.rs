@@ -1,0 +1,523 @@
+//! What the instructions compute, from the text of their fields. Integers in 128 bits; floating point by the lane
+//! functions, which have tests of their own against integer arithmetic and a card.
+
+use sass::lane::convert::{self, FloatFormat, Fp8, Tf32Rounding};
+use sass::lane::half::{self, HalfFormat, HalfMode, Swizzle};
+use sass::lane::mufu::{self, Function};
+use sass::lane::{
+    Boolean, FloatCompare, FloatMode, IntegerType, Rounding, Sign, Subnormals, Width, double, float,
+};
+use sass::{FieldId as F, Half, Instruction, Marks, Op, Operand};
+
+use super::lab::{BEFORE, CONSTANT, Input, Output};
+
+/// The values of an instruction's operands for one thread.
+struct Operands {
+    /// Sources in order, without their marks: low word first.
+    raw: Vec<u64>,
+    marks: Vec<Marks>,
+    parts: Vec<Half>,
+    immediate: Vec<bool>,
+    /// Predicates that are read, in order.
+    read: Vec<bool>,
+    /// Predicates that are written, in order.
+    written: usize,
+}
+
+fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
+    let mut o =
+        Operands { raw: vec![], marks: vec![], parts: vec![], immediate: vec![], read: vec![], written: 0 };
+    let mut seen_result = !writes_register;
+    for operand in i.operands() {
+        match *operand {
+            Operand::Register { .. } if !seen_result => seen_result = true,
+            Operand::Register { index, marks, half } => {
+                let value = match index {
+                    8 => input[0],
+                    12 => input[1],
+                    16 => input[2],
+                    _ => 0,
+                };
+                o.raw.push(value);
+                o.marks.push(marks);
+                o.parts.push(half);
+                o.immediate.push(false);
+            }
+            Operand::UniformRegister { marks, half, .. } => {
+                o.raw.push(0);
+                o.marks.push(marks);
+                o.parts.push(half);
+                o.immediate.push(false);
+            }
+            Operand::Constant { marks, half, .. } => {
+                o.raw.push(CONSTANT.1);
+                o.marks.push(marks);
+                o.parts.push(half);
+                o.immediate.push(false);
+            }
+            Operand::Immediate { bits, .. } => {
+                o.raw.push(bits);
+                o.marks.push(Marks::default());
+                o.parts.push(Half::Both);
+                o.immediate.push(true);
+            }
+            Operand::Predicate { index, negated, .. } => {
+                let value = match index {
+                    0 => input[3] & 1 != 0,
+                    1 => input[3] & 2 != 0,
+                    2 | 3 => {
+                        o.written += 1;
+                        continue;
+                    }
+                    _ => true,
+                };
+                o.read.push(value != negated);
+            }
+            _ => {}
+        }
+    }
+    o
+}
+
+impl Operands {
+    fn word(&self, n: usize) -> u32 {
+        self.raw[n] as u32
+    }
+
+    /// A 32-bit integer with its marks.
+    fn int(&self, n: usize) -> u32 {
+        let (word, marks) = (self.word(n), self.marks[n]);
+        let word = if marks.absolute { (word as i32).wrapping_abs() as u32 } else { word };
+        if marks.negate {
+            word.wrapping_neg()
+        } else if marks.invert {
+            !word
+        } else {
+            word
+        }
+    }
+
+    /// FP32 bits with their marks.
+    fn f32(&self, n: usize) -> u32 {
+        signs(self.raw[n], 31, self.marks[n]) as u32
+    }
+
+    /// FP64 bits with their marks, which leave NaNs alone. Immediates are high words.
+    fn f64(&self, n: usize) -> u64 {
+        let bits = if self.immediate[n] { self.raw[n] << 32 } else { self.raw[n] };
+        if f64::from_bits(bits).is_nan() { bits } else { signs(bits, 63, self.marks[n]) }
+    }
+
+    /// The part of a register that a conversion reads.
+    fn part(&self, n: usize) -> u64 {
+        let shift = match self.parts[n] {
+            Half::Upper | Half::Byte2 => 16,
+            Half::Byte1 => 8,
+            Half::Byte3 => 24,
+            _ => 0,
+        };
+        u64::from(self.word(n) >> shift)
+    }
+
+    fn halves(&self, n: usize, format: HalfFormat) -> (u16, u16) {
+        let swizzle = match self.parts[n] {
+            Half::F32 => Swizzle::F32,
+            Half::Low => Swizzle::H0H0,
+            Half::High => Swizzle::H1H1,
+            _ => Swizzle::H1H0,
+        };
+        half::modify(swizzle.apply(self.word(n), format), self.marks[n].absolute, self.marks[n].negate)
+    }
+}
+
+fn signs(bits: u64, top: u32, marks: Marks) -> u64 {
+    let bits = if marks.absolute { bits & !(1 << top) } else { bits };
+    if marks.negate { bits ^ 1 << top } else { bits }
+}
+
+fn rounding(i: &Instruction) -> Rounding {
+    match i.spelling(F::Rounding).unwrap_or("") {
+        ".RM" | ".FLOOR" => Rounding::Down,
+        ".RP" | ".CEIL" => Rounding::Up,
+        ".RZ" | ".TRUNC" => Rounding::Zero,
+        _ => Rounding::Nearest,
+    }
+}
+
+fn flag(i: &Instruction, id: F) -> bool {
+    !i.spelling(id).unwrap_or("").is_empty()
+}
+
+fn signed(i: &Instruction, id: F) -> Sign {
+    let spelling = i.spelling(id).unwrap_or("");
+    if spelling.starts_with(".U") { Sign::Unsigned } else { Sign::Signed }
+}
+
+fn boolean(i: &Instruction) -> Boolean {
+    match i.spelling(F::Boolean) {
+        Some(".OR") => Boolean::Or,
+        Some(".XOR") => Boolean::Xor,
+        _ => Boolean::And,
+    }
+}
+
+fn float_mode(i: &Instruction) -> FloatMode {
+    let subnormals = match i.spelling(F::Ftz).unwrap_or("") {
+        ".FTZ" => Subnormals::Flush,
+        ".FMZ" => Subnormals::FlushMultiplyZero,
+        _ => Subnormals::Keep,
+    };
+    FloatMode { rounding: rounding(i), subnormals, saturate: flag(i, F::Saturate) }
+}
+
+fn half_mode(i: &Instruction) -> HalfMode {
+    let format = if flag(i, F::BFloat16) { HalfFormat::Bf16 } else { HalfFormat::F16 };
+    HalfMode { format, flushes: flag(i, F::Ftz), saturate: flag(i, F::Saturate), relu: flag(i, F::Relu) }
+}
+
+/// Relation of two numbers by a comparison's name.
+fn relation(name: &str, less: bool, equal: bool, greater: bool) -> bool {
+    match name {
+        ".LT" => less,
+        ".EQ" => equal,
+        ".LE" => less || equal,
+        ".GT" => greater,
+        ".NE" => !equal,
+        ".GE" => greater || equal,
+        ".T" => true,
+        _ => false,
+    }
+}
+
+fn number(x: u32, sign: Sign) -> i128 {
+    if sign == Sign::Signed { i128::from(x as i32) } else { i128::from(x) }
+}
+
+fn float_format(name: &str) -> FloatFormat {
+    match name {
+        ".F16" => FloatFormat::F16,
+        ".BF16" => FloatFormat::Bf16,
+        ".F64" => FloatFormat::F64,
+        _ => FloatFormat::F32,
+    }
+}
+
+fn integer_type(name: &str) -> IntegerType {
+    let sign = if name.starts_with(".U") { Sign::Unsigned } else { Sign::Signed };
+    let width = match name.trim_start_matches(['.', 'U', 'S']) {
+        "8" => Width::B8,
+        "16" => Width::B16,
+        "64" => Width::B64,
+        _ => Width::B32,
+    };
+    IntegerType { width, sign }
+}
+
+/// What the instruction should leave; `None` where there is no reference.
+pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option<Output> {
+    let o = operands(i, input, writes_register);
+    let text = |id: F| i.spelling(id).unwrap_or("");
+    let word = |value: u32| Some((u64::from(value) | BEFORE & !0xffff_ffff, [false; 2]));
+    let pair = |value: u64| Some((value, [false; 2]));
+    let set = |comparison: bool, predicate: bool| {
+        let both = boolean(i).both(comparison, predicate);
+        Some((BEFORE, [both.0, both.1]))
+    };
+    let (value, predicates) = match i.op {
+        Op::Iadd3 => {
+            let values: Vec<u32> = (0..3).map(|n| o.int(n)).collect();
+            let extended = flag(i, F::Extended);
+            // A negated operand carries as its complement and one.
+            let parts: u64 = (0..3)
+                .map(|n| if o.marks[n].negate { u64::from(!o.word(n)) + 1 } else { u64::from(values[n]) })
+                .sum();
+            let carry = if extended { u64::from(o.read[0]) + u64::from(o.read[1]) } else { 0 };
+            let total = parts + carry;
+            Some((total & 0xffff_ffff | BEFORE & !0xffff_ffff, [total >> 32 >= 1, total >> 32 >= 2]))
+        }
+        Op::Imad => {
+            let carry = flag(i, F::Extended) && o.read[0];
+            word(o.word(0).wrapping_mul(o.word(1)).wrapping_add(o.int(2)).wrapping_add(carry.into()))
+        }
+        Op::Isetp => {
+            let sign = signed(i, F::Signed);
+            let (a, b) = (number(o.word(0), sign), number(o.word(1), sign));
+            let name = text(F::Compare);
+            let plain = relation(name, a < b, a == b, a > b);
+            let low = o.read.get(1).copied().unwrap_or(true);
+            let extended = flag(i, F::Extended) && a == b && !matches!(name, ".F" | ".T");
+            set(if extended { low } else { plain }, o.read[0])
+        }
+        Op::Imnmx | Op::Vimnmx if text(F::Mode).is_empty() => {
+            let sign = signed(i, F::Signed);
+            let (a, b) = (number(o.word(0), sign), number(o.word(1), sign));
+            word(if o.read[0] { a.min(b) } else { a.max(b) } as u32)
+        }
+        Op::Viadd => word(o.word(0).wrapping_add(o.int(1))),
+        Op::Viaddmnmx => {
+            let sign = signed(i, F::Signed);
+            let (a, b) = (number(o.word(0).wrapping_add(o.int(1)), sign), number(o.word(2), sign));
+            word(if o.read[0] { a.min(b) } else { a.max(b) } as u32)
+        }
+        Op::Iabs => word((o.word(0) as i32).unsigned_abs()),
+        Op::Brev => word((0..32).fold(0, |r, bit| r | (o.word(0) >> bit & 1) << (31 - bit))),
+        Op::Popc => word((0..32).map(|bit| o.int(0) >> bit & 1).sum()),
+        Op::Flo => {
+            let x = o.int(0);
+            let x = if signed(i, F::Signed) == Sign::Signed && x >> 31 != 0 { !x } else { x };
+            let at = (0..32).rev().find(|bit| x >> bit & 1 != 0);
+            let shifted = flag(i, F::ShiftResult);
+            let value = at.map_or(u32::MAX, |at| if shifted { 31 - at } else { at });
+            word(value).map(|(value, _)| (value, [at.is_some(), false]))
+        }
+        Op::Lop3 => {
+            let table = o.raw[3];
+            let (a, b, c) = (o.word(0), o.word(1), o.word(2));
+            let value = (0..32).fold(0, |value, bit| {
+                let index = (a >> bit & 1) << 2 | (b >> bit & 1) << 1 | c >> bit & 1;
+                value | ((table >> index & 1) as u32) << bit
+            });
+            // The predicate operand is joined by OR.
+            word(value).map(|(v, _)| (v, [value != 0 || o.read.first().is_some_and(|p| *p), false]))
+        }
+        Op::Shf => {
+            let (low, count, high) = (o.word(0), o.word(1), o.word(2));
+            let name = text(F::ShiftType);
+            let limit = if name.ends_with("64") { 64 } else { 32 };
+            let count = if flag(i, F::Wrap) { count % limit } else { count.min(limit) };
+            let wide = i128::from(high as i32) << 32 | i128::from(low);
+            let wide = if name.starts_with(".U") { wide & 0xffff_ffff_ffff_ffff } else { wide };
+            let shifted = if text(F::Direction) == ".L" { wide << count } else { wide >> count };
+            word(if flag(i, F::High) { shifted >> 32 } else { shifted } as u32)
+        }
+        Op::Prmt => {
+            let (a, selector, b) = (o.word(0), o.word(1), o.word(2));
+            let byte = |n: u32| if n < 4 { a >> (8 * n) & 0xff } else { b >> (8 * (n - 4)) & 0xff };
+            let low = selector & 3;
+            let value = (0..4).fold(0, |value, n| {
+                let byte = match text(F::Mode) {
+                    ".F4E" => byte(low + n),
+                    ".B4E" => byte((8 + low - n) % 8),
+                    ".RC8" => byte(low),
+                    ".ECL" => byte(low.max(n)),
+                    ".ECR" => byte(low.min(n)),
+                    ".RC16" => byte((low & 1) * 2 + n % 2),
+                    _ => {
+                        let pick = selector >> (4 * n) & 15;
+                        let byte = byte(pick & 7);
+                        if pick < 8 {
+                            byte
+                        } else if byte & 0x80 != 0 {
+                            0xff
+                        } else {
+                            0
+                        }
+                    }
+                };
+                value | byte << (8 * n)
+            });
+            word(value)
+        }
+        Op::Bmsk => {
+            let (start, width) = (o.word(0), o.word(1));
+            let (start, width) = if flag(i, F::Wrap) { (start % 32, width % 32) } else { (start, width) };
+            word((0..32).fold(0, |mask, bit| {
+                let inside = bit >= start && u64::from(bit) < u64::from(start) + u64::from(width);
+                mask | u32::from(inside) << bit
+            }))
+        }
+        Op::Sgxt => {
+            let count = if flag(i, F::Wrap) { o.word(1) % 32 } else { o.word(1).min(32) };
+            let low = u64::from(o.word(0)) & ((1 << count) - 1);
+            let negative = signed(i, F::Signed) == Sign::Signed && count > 0 && low >> (count - 1) & 1 != 0;
+            word(if negative { low.wrapping_sub(1 << count) } else { low } as u32)
+        }
+        Op::Idp => {
+            let field = |x: u32, bits: u32, n: u32, sign: &str| {
+                let field = i64::from(x >> (bits * n)) & ((1 << bits) - 1);
+                let negative = sign.starts_with(".S") && field >> (bits - 1) & 1 != 0;
+                if negative { field - (1 << bits) } else { field }
+            };
+            let (sa, sb) = (text(F::Signed), text(F::SourceSigned));
+            let (a, b) = (o.word(0), o.word(1));
+            let sum: i64 = match text(F::Mode) {
+                ".4A" => (0..4).map(|n| field(a, 8, n, sa) * field(b, 8, n, sb)).sum(),
+                mode => {
+                    let first = if mode == ".2A.HI" { 2 } else { 0 };
+                    (0..2).map(|n| field(a, 16, n, sa) * field(b, 8, first + n, sb)).sum()
+                }
+            };
+            word(o.int(2).wrapping_add(sum as u32))
+        }
+        Op::Vabsdiff => {
+            let sign = signed(i, F::Signed);
+            let difference = number(o.word(0), sign) - number(o.word(1), sign);
+            word((difference.unsigned_abs() as u32).wrapping_add(o.word(2)))
+        }
+        Op::Vabsdiff4 => {
+            let byte = |x: u32, n: u32| {
+                let byte = (x >> (8 * n)) as u8;
+                if text(F::Signed) == ".U8" { i32::from(byte) } else { i32::from(byte as i8) }
+            };
+            let each = (0..4).map(|n| (byte(o.word(0), n) - byte(o.word(1), n)).unsigned_abs());
+            word(if flag(i, F::Accumulate) {
+                o.word(2).wrapping_add(each.sum())
+            } else {
+                each.enumerate().fold(0, |value, (n, x)| value | x << (8 * n))
+            })
+        }
+        Op::I2i => {
+            let x = i64::from(o.word(0) as i32);
+            word(match text(F::DestinationType) {
+                ".U8" => x.clamp(0, 0xff),
+                ".S8" => x.clamp(-0x80, 0x7f),
+                ".U16" => x.clamp(0, 0xffff),
+                _ => x.clamp(-0x8000, 0x7fff),
+            } as u32)
+        }
+        Op::Sel => word(if o.read[0] { o.word(0) } else { o.word(1) }),
+        Op::Mov => word(o.word(0)),
+        Op::Fadd => word(float::fadd(o.f32(0), o.f32(1), float_mode(i))),
+        Op::Fmul => {
+            let scale = match text(F::Scale) {
+                ".D8" => -3,
+                ".D4" => -2,
+                ".D2" => -1,
+                ".M2" => 1,
+                ".M4" => 2,
+                ".M8" => 3,
+                _ => 0,
+            };
+            word(float::fmul_scaled(o.f32(0), o.f32(1), scale, float_mode(i)))
+        }
+        Op::Ffma => word(float::ffma(o.f32(0), o.f32(1), o.f32(2), float_mode(i))),
+        Op::Fmnmx => {
+            let (a, b, nan) = (o.f32(0), o.f32(1), flag(i, F::Nan));
+            word(float::fmnmx(a, b, o.read[0], flag(i, F::Ftz), nan))
+        }
+        Op::Fsel => word(float::fsel(o.f32(0), o.f32(1), o.read[0], flag(i, F::Ftz))),
+        Op::Fsetp | Op::Fset => {
+            let compare = FloatCompare::from_code(i.field(F::Compare)?);
+            let truth = float::compare(o.f32(0), o.f32(1), compare, flag(i, F::Ftz));
+            if i.op == Op::Fsetp {
+                set(truth, o.read[0])
+            } else {
+                word(float::fset(boolean(i).apply(truth, o.read[0]), flag(i, F::BFloat)))
+            }
+        }
+        Op::Dadd => pair(double::dadd(o.f64(0), o.f64(1), rounding(i))),
+        Op::Dmul => pair(double::dmul(o.f64(0), o.f64(1), rounding(i))),
+        Op::Dfma => pair(double::dfma(o.f64(0), o.f64(1), o.f64(2), rounding(i))),
+        Op::Dsetp if matches!(text(F::Compare), ".MIN" | ".MAX") => {
+            // Which one to keep, joined with the source, and whether both are NaN, alone.
+            let (keep, both) = double::min_max(o.f64(0), o.f64(1), text(F::Compare) == ".MIN");
+            Some((BEFORE, [boolean(i).apply(keep, o.read[0]), both]))
+        }
+        Op::Dsetp => {
+            let compare = FloatCompare::from_code(i.field(F::Compare)?);
+            set(double::compare(o.f64(0), o.f64(1), compare), o.read[0])
+        }
+        Op::Hadd2 | Op::Hmul2 | Op::Hfma2 | Op::Hfma2Mma | Op::Hmnmx2 | Op::Hset2 | Op::Hsetp2 => {
+            let mode = half_mode(i);
+            let h = |n: usize| o.halves(n, mode.format);
+            let compare = FloatCompare::from_code(i.field(F::Compare).unwrap_or(0));
+            match i.op {
+                Op::Hadd2 if flag(i, F::Float32) => word(half::hadd_f32(h(0).0, h(1).0, mode.format)),
+                Op::Hadd2 => word(half::hadd2(h(0), h(1), mode)),
+                Op::Hmul2 => word(half::hmul2(h(0), h(1), mode)),
+                Op::Hmnmx2 => word(half::hmnmx2(h(0), h(1), o.read[0], flag(i, F::Nan), mode)),
+                Op::Hset2 => {
+                    let (joined, one) = (boolean(i), flag(i, F::BFloat));
+                    word(half::hset2(h(0), h(1), compare, mode, one, joined, o.read[0]))
+                }
+                Op::Hsetp2 => {
+                    let both = flag(i, F::HalvesAnd);
+                    let (x, y) = half::hsetp2(h(0), h(1), compare, mode, both, boolean(i), o.read[0]);
+                    Some((BEFORE, [x, y]))
+                }
+                _ => word(half::hfma2(h(0), h(1), h(2), mode)),
+            }
+        }
+        Op::F2i | Op::F2f | Op::Frnd => {
+            let same = i.op == Op::Frnd;
+            let from = float_format(text(if same { F::DestinationType } else { F::SourceType }));
+            let bits = match from {
+                FloatFormat::F64 => o.f64(0),
+                // Widened, a NaN keeps its sign.
+                FloatFormat::F32
+                    if text(F::DestinationType) == ".F64" && f32::from_bits(o.word(0)).is_nan() =>
+                {
+                    u64::from(o.word(0))
+                }
+                FloatFormat::F32 => u64::from(o.f32(0)),
+                _ => signs(o.part(0) & 0xffff, 15, o.marks[0]),
+            };
+            let flushes = flag(i, F::Ftz);
+            let (result, wide) = match i.op {
+                Op::F2i => {
+                    let to = integer_type(text(F::DestinationType));
+                    let result = convert::f2i_nan(bits, from, to, rounding(i), flushes, flag(i, F::Ntz));
+                    (result, to.width == Width::B64)
+                }
+                Op::F2f => {
+                    let to = float_format(text(F::DestinationType));
+                    (convert::f2f(bits, from, to, rounding(i), flushes), to == FloatFormat::F64)
+                }
+                _ => (convert::frnd(bits, from, rounding(i), flushes), from == FloatFormat::F64),
+            };
+            if wide { pair(result) } else { word(result as u32) }
+        }
+        Op::I2f | Op::I2fp => {
+            let from = integer_type(text(F::SourceType));
+            let to = float_format(text(F::DestinationType));
+            let bits = match from.width {
+                Width::B64 if o.immediate[0] && from.sign == Sign::Signed => o.word(0) as i32 as i64 as u64,
+                Width::B64 => o.raw[0],
+                _ => o.part(0),
+            };
+            let result = convert::i2f(bits, from, to, rounding(i));
+            if to == FloatFormat::F64 { pair(result) } else { word(result as u32) }
+        }
+        Op::F2fp => {
+            let (relu, rounding) = (flag(i, F::Relu), rounding(i));
+            let half = match text(F::DestinationType) {
+                "" | ".F16" => HalfFormat::F16,
+                _ => HalfFormat::Bf16,
+            };
+            let fp8 = |name: &str| if name == ".E4M3" { Fp8::E4M3 } else { Fp8::E5M2 };
+            let to = fp8(text(F::DestinationType));
+            match text(F::Mode) {
+                ".PACK_AB" => word(convert::f2fp_pack(o.word(0), o.word(1), half, rounding, relu)),
+                ".PACK_B" => {
+                    let cut = rounding == Rounding::Zero;
+                    let rounding = if cut { Tf32Rounding::Zero } else { Tf32Rounding::Nearest };
+                    word(convert::f2fp_tf32(o.word(1), rounding, relu))
+                }
+                ".PACK_AB_MERGE_C" => {
+                    word(convert::f2fp_pack_fp8(o.word(0), o.word(1), o.part(2) as u32, to, relu))
+                }
+                ".UNPACK_B_MERGE_C" => {
+                    word(convert::f2fp_pack_fp8_from_f16(o.word(1), o.part(2) as u32, to, relu))
+                }
+                ".UNPACK_B" => {
+                    let high = o.parts[1] == Half::Upper;
+                    let pair = convert::f2fp_unpack_fp8(o.word(1), fp8(text(F::SourceType)), high);
+                    word(if relu { convert::relu_pair(pair) } else { pair })
+                }
+                _ => None,
+            }
+        }
+        Op::Mufu => {
+            let function = Function::from_code(i.field(F::Function)?)?;
+            match text(F::Float32) {
+                "" => word(mufu::mufu(function, o.f32(0))),
+                ".F16" => word(mufu::mufu_half(function, o.part(0) as u16, HalfFormat::F16)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }?;
+    // Predicates that the form does not write stay false.
+    let predicates = [predicates[0] && o.written > 0, predicates[1] && o.written > 1];
+    Some(Output { value, predicates })
+}
