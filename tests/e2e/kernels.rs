@@ -101,6 +101,21 @@ cases! {
     scalars_and_a_struct_by_value: "iota" "scalars";
     geometry_in_all_three_dimensions: "geometry";
     a_kernel_without_parameters: "empty";
+    the_probes_body_before_it_is_replaced: "probe";
+    locks_that_lanes_of_a_warp_take_in_turn: "spin_lock";
+    warps_that_wait_for_each_other_without_a_barrier: "relay";
+    a_barrier_of_all_blocks_by_atomics: "grid_barrier";
+    sums_that_look_back_over_more_blocks_than_threads: "look_back";
+    votes_and_reductions_of_a_warp: "votes";
+    matches_in_a_warp: "matches";
+    shuffles_of_every_kind: "shuffles";
+    virtual_calls_of_several_classes: "make_shapes" "virtual_calls";
+    calls_through_function_pointers: "choose_functions" "function_pointers";
+    a_switch_of_many_cases: "many_cases";
+    atomics_on_shared_and_global_words: "atomics_of_every_kind";
+    tensor_cores_on_whole_numbers: "mma_f16";
+    asynchronous_copies_to_shared_memory: "async_copy";
+    integer_operations_on_bits: "bits";
     what_faults_elsewhere_works_in_bounds: "store_at" "load_at" "shared_store_at" "trap";
 }
 
@@ -422,6 +437,165 @@ fn what_faults_elsewhere_works_in_bounds(run: &Run<'_>) {
     let out = run.zeroes::<u32>(64);
     run.launch("trap", [2, 1, 1], [32, 1, 1], &[(&out).into(), 64u32.into()]);
     assert_eq!(out.to_vec().unwrap(), (0..64).collect::<Vec<u32>>());
+}
+
+fn the_probes_body_before_it_is_replaced(run: &Run<'_>) {
+    let input = numbers(24 * 1024 * 4, 26);
+    let constants: [u32; 16] = numbers(16, 27).try_into().unwrap();
+    let (out, source) = (run.zeroes::<u32>(input.len()), run.upload(&input));
+    let constant_bytes: Vec<u8> = constants.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let arguments = [(&out).into(), (&source).into(), Argument::bytes(constant_bytes)];
+    run.launch("probe", [8, 1, 1], [128, 1, 1], &arguments);
+    assert!(out.to_vec().unwrap() == reference::probe(&input, constants));
+}
+
+fn locks_that_lanes_of_a_warp_take_in_turn(run: &Run<'_>) {
+    let (lock, counter) = (run.zeroes::<u32>(1), run.zeroes::<u32>(1));
+    run.launch("spin_lock", [3, 1, 1], [64, 1, 1], &[(&lock).into(), (&counter).into(), 3u32.into()]);
+    assert_eq!((lock.to_vec().unwrap(), counter.to_vec().unwrap()), (vec![0], vec![3 * 64 * 3]));
+}
+
+fn warps_that_wait_for_each_other_without_a_barrier(run: &Run<'_>) {
+    let input = numbers(1000, 28);
+    let (out, source) = (run.zeroes::<u32>(1000), run.upload(&input));
+    run.launch("relay", [1, 1, 1], [64, 1, 1], &[(&out).into(), (&source).into(), 1000u32.into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::relay(&input));
+}
+
+fn a_barrier_of_all_blocks_by_atomics(run: &Run<'_>) {
+    // More blocks than this computer has threads, fewer than the smallest GPU has multiprocessors.
+    let (blocks, rounds) = (40u32, 5u32);
+    let (arrived, values) = (run.zeroes::<u32>(1), run.zeroes::<u32>(2 * blocks as usize));
+    let arguments = [(&arrived).into(), (&values).into(), rounds.into()];
+    run.launch("grid_barrier", [blocks, 1, 1], [32, 1, 1], &arguments);
+    assert_eq!(values.to_vec().unwrap(), reference::grid_barrier(blocks, rounds));
+    assert_eq!(arrived.to_vec().unwrap(), [blocks * rounds]);
+}
+
+fn sums_that_look_back_over_more_blocks_than_threads(run: &Run<'_>) {
+    let input = numbers(200 * 128 - 50, 29);
+    let n = input.len() as u32;
+    let (out, source) = (run.zeroes::<u32>(input.len()), run.upload(&input));
+    let (state, ticket) = (run.zeroes::<u64>(200), run.zeroes::<u32>(1));
+    let arguments = [(&out).into(), (&source).into(), (&state).into(), (&ticket).into(), n.into()];
+    run.launch("look_back", [200, 1, 1], [128, 1, 1], &arguments);
+    assert!(out.to_vec().unwrap() == reference::look_back(&input));
+}
+
+fn votes_and_reductions_of_a_warp(run: &Run<'_>) {
+    let mut input = numbers(512, 30);
+    // Both outcomes of each vote.
+    input[40] = 5;
+    input[64..96].iter_mut().for_each(|value| *value &= !3);
+    let (out, source) = (run.zeroes::<u32>(512 / 4), run.upload(&input));
+    run.launch("votes", [2, 1, 1], [256, 1, 1], &[(&out).into(), (&source).into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::votes(&input));
+}
+
+fn matches_in_a_warp(run: &Run<'_>) {
+    let mut input = numbers(512, 31);
+    input[128..160].iter_mut().for_each(|value| *value = *value % 1024 + 5 * 1024);
+    let (out, source) = (run.zeroes::<u32>(1024), run.upload(&input));
+    run.launch("matches", [4, 1, 1], [128, 1, 1], &[(&out).into(), (&source).into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::matches(&input));
+}
+
+fn shuffles_of_every_kind(run: &Run<'_>) {
+    let input = numbers(256, 32);
+    let (out, source) = (run.zeroes::<u32>(6 * 256), run.upload(&input));
+    run.launch("shuffles", [2, 1, 1], [128, 1, 1], &[(&out).into(), (&source).into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::shuffles(&input));
+}
+
+fn virtual_calls_of_several_classes(run: &Run<'_>) {
+    let input = numbers(N, 33);
+    let (source, out) = (run.upload(&input), run.zeroes::<u32>(N as usize));
+    let shapes = run.zeroes::<u32>(4 * N as usize);
+    // The objects point into their module's memory, so one module makes and calls them.
+    let module = Module::load(run.device, &fixtures::cubin(run.arch, "calls").unwrap()).unwrap();
+    let launch = |name: &str, arguments: &[Argument]| {
+        module.kernel(name).unwrap().launch(GRID, BLOCK, arguments).unwrap();
+    };
+    launch("make_shapes", &[(&shapes).into(), (&source).into(), N.into()]);
+    launch("virtual_calls", &[(&out).into(), (&shapes).into(), N.into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::virtual_calls(&input));
+}
+
+fn calls_through_function_pointers(run: &Run<'_>) {
+    let input = numbers(N, 34);
+    let (source, out) = (run.upload(&input), run.zeroes::<u32>(N as usize));
+    let chosen = run.zeroes::<u64>(N as usize);
+    let module = Module::load(run.device, &fixtures::cubin(run.arch, "calls").unwrap()).unwrap();
+    let launch = |name: &str, arguments: &[Argument]| {
+        module.kernel(name).unwrap().launch(GRID, BLOCK, arguments).unwrap();
+    };
+    launch("choose_functions", &[(&chosen).into(), (&source).into(), N.into()]);
+    launch("function_pointers", &[(&out).into(), (&chosen).into(), (&source).into(), N.into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::function_pointers(&input));
+}
+
+fn a_switch_of_many_cases(run: &Run<'_>) {
+    let (input, old) = (numbers(N, 35), numbers(N, 36));
+    let (source, out) = (run.upload(&input), run.upload(&old));
+    run.launch("many_cases", GRID, BLOCK, &[(&out).into(), (&source).into(), N.into()]);
+    assert_eq!(out.to_vec().unwrap(), reference::many_cases(&old, &input));
+}
+
+fn atomics_on_shared_and_global_words(run: &Run<'_>) {
+    let input = numbers(N, 37);
+    let first = |seed: u32| {
+        let mut words: [u32; 9] = numbers(9, seed).try_into().unwrap();
+        // In the range that the wrapping ones count through.
+        (words[6], words[7]) = (3, 8);
+        let longs: [u64; 3] = wide(3, seed).try_into().unwrap();
+        reference::AtomicWords { words, longs, sum: 0.5 }
+    };
+    let (global, shared) = (first(38), first(39));
+    let words = run.upload(&[global.words, shared.words].concat());
+    let longs = run.upload(&[global.longs, shared.longs].concat());
+    let (sums, source) = (run.upload(&[global.sum, shared.sum]), run.upload(&input));
+    let arguments = [(&words).into(), (&longs).into(), (&sums).into(), (&source).into(), N.into()];
+    run.launch("atomics_of_every_kind", GRID, BLOCK, &arguments);
+    // Only the first block's threads change its shared words.
+    let (global, shared) = (global.after(&input), shared.after(&input[..256]));
+    assert_eq!(words.to_vec().unwrap(), [global.words, shared.words].concat());
+    assert_eq!(longs.to_vec().unwrap(), [global.longs, shared.longs].concat());
+    assert_eq!(sums.to_vec().unwrap(), [global.sum, shared.sum]);
+}
+
+fn tensor_cores_on_whole_numbers(run: &Run<'_>) {
+    let tiles = 6;
+    let small = |n: u32, seed| numbers(n, seed).into_iter().map(|x| (x % 33) as i32 - 16).collect::<Vec<_>>();
+    let (a, b, c) = (small(256 * tiles, 40), small(128 * tiles, 41), small(128 * tiles, 42));
+    let halves = |values: &[i32]| {
+        run.upload(&values.iter().map(|value| reference::half_bits(*value)).collect::<Vec<u16>>())
+    };
+    let (da, db) = (halves(&a), halves(&b));
+    let dc = run.upload(&c.iter().map(|value| *value as f32).collect::<Vec<f32>>());
+    let out = run.zeroes::<f32>(c.len());
+    let arguments = [(&out).into(), (&da).into(), (&db).into(), (&dc).into()];
+    run.launch("mma_f16", [tiles, 1, 1], [32, 1, 1], &arguments);
+    let tile = |i: usize| reference::mma(&a[256 * i..][..256], &b[128 * i..][..128], &c[128 * i..][..128]);
+    assert_eq!(out.to_vec().unwrap(), (0..tiles as usize).flat_map(tile).collect::<Vec<f32>>());
+}
+
+fn asynchronous_copies_to_shared_memory(run: &Run<'_>) {
+    let input = numbers(4 * 64 * 5, 43);
+    let (out, source) = (run.zeroes::<u32>(input.len()), run.upload(&input));
+    run.launch("async_copy", [5, 1, 1], [64, 1, 1], &[(&out).into(), (&source).into()]);
+    let expected: Vec<u32> = input.iter().map(|x| x.wrapping_mul(2).wrapping_add(1)).collect();
+    assert_eq!(out.to_vec().unwrap(), expected);
+}
+
+fn integer_operations_on_bits(run: &Run<'_>) {
+    let mut input = numbers(N, 44);
+    input[..6].copy_from_slice(&[0, u32::MAX, 1, 1 << 31, 0, 0]);
+    let (out, source) = (run.zeroes::<u32>(12 * input.len()), run.upload(&input));
+    run.launch("bits", GRID, BLOCK, &[(&out).into(), (&source).into(), N.into()]);
+    let (out, expected) = (out.to_vec().unwrap(), reference::bits(&input));
+    for (i, (got, expected)) in out.iter().zip(&expected).enumerate() {
+        assert_eq!(got, expected, "word {} of element {}", i % 12, i / 12);
+    }
 }
 
 #[test]

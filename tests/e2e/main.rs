@@ -1,12 +1,15 @@
 //! One binary of end-to-end tests.
 
+mod corruption;
 mod cubins;
 mod data;
 mod device;
 mod faults;
+mod fuzz;
 mod kernels;
 mod launches;
 mod raw;
 mod refusals;
 mod silicon;
 mod snapshots;
+mod structure;

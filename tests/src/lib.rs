@@ -5,6 +5,7 @@
 //! to run that binary on another machine.
 #![forbid(unsafe_code)]
 
+pub mod fuzz;
 mod place;
 pub mod probe;
 pub mod raw;

@@ -85,6 +85,8 @@ pub struct Cubin {
     global_init: Option<Range<u64>>,
 }
 
+/// Registers of a thread that instructions can name, and one that is none.
+const MOST_REGISTERS: u32 = 256;
 /// The compiler's mark of a kernel whose stack has no bound: it recurses or calls through pointers.
 const UNBOUNDED_STACK: u32 = u32::MAX;
 /// What such a kernel gets: the default stack limit of NVIDIA's runtime.
@@ -342,6 +344,9 @@ fn kernel(
         .filter(|count| *count != 0)
         .or(Some(text.sh_info >> 24).filter(|count| *count != 0))
         .ok_or_else(|| CubinError::NoRegisterCount { kernel: name.to_owned() })?;
+    if registers > MOST_REGISTERS {
+        return Err(CubinError::RegisterCount { kernel: name.to_owned(), registers });
+    }
     let section = |wanted: &str| names.iter().position(|name| *name == wanted);
 
     let mut constant_banks = [None; 8];

@@ -51,6 +51,14 @@ pub enum CubinError {
         /// The kernel.
         kernel: String,
     },
+    /// More registers than a thread can have.
+    #[error("kernel {kernel}: {registers} registers per thread")]
+    RegisterCount {
+        /// The kernel.
+        kernel: String,
+        /// What the cubin asks for.
+        registers: u32,
+    },
     /// A kernel's symbol lies outside its section.
     #[error("kernel {kernel}: the entry point lies outside its section")]
     EntryBounds {

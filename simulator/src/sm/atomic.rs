@@ -20,6 +20,8 @@ pub(super) enum AtomicOperation {
     CompareExchange,
     /// ATOMS.POPC.INC: one more for each lane.
     PopcIncrement,
+    /// ATOMS.CAST: as a compare-and-swap; the result is whether it stored.
+    CompareStore,
 }
 
 /// Type of an atomic.
@@ -37,7 +39,7 @@ pub(super) enum AtomicType {
 
 impl AtomicOperation {
     /// In the order of their codes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Add,
         Self::Min,
         Self::Max,
@@ -49,6 +51,7 @@ impl AtomicOperation {
         Self::Exchange,
         Self::CompareExchange,
         Self::PopcIncrement,
+        Self::CompareStore,
     ];
 }
 
@@ -97,8 +100,8 @@ pub(super) fn apply(old: u64, operation: AtomicOperation, kind: AtomicType, oper
         A::Or => old | operand,
         A::Xor => old ^ operand,
         A::Exchange => operand,
-        A::CompareExchange if old == operand => new,
-        A::CompareExchange => old,
+        A::CompareExchange | A::CompareStore if old == operand => new,
+        A::CompareExchange | A::CompareStore => old,
     }
 }
 

@@ -807,6 +807,9 @@ handlers! {
             };
             // SAFETY: the look-up made sure of range, alignment and rights.
             out[lane] = unsafe { atomic::update(at, operation, kind, value, new) };
+            if operation == AtomicOperation::CompareStore {
+                out[lane] = u64::from(out[lane] == value);
+            }
         }
         core.put_sized(op.d, mask, &out, wide);
         Flow::Next

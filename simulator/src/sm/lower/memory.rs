@@ -108,6 +108,10 @@ fn load(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     micro.d = r.to(0, (bytes / 4).max(1) as u16)?;
     let address = r.address(1, long)?;
     put_address(&mut micro, address);
+    if space == x::GENERIC {
+        // Compilers leave 0 in the field that is a predicate of LDG: it is none of LD's.
+        r.ignore_operand(2);
+    }
     micro.payload |= (x::SIGNED * u64::from(signed)) | (x::STRONG * u64::from(strong));
     Ok(micro)
 }
@@ -242,7 +246,7 @@ fn compare_exchange(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     Ok(micro)
 }
 
-/// ATOMS.CAST.SPIN: a compare-and-swap; the compiler retries where the result differs from what it compared with.
+/// ATOMS.CAST.SPIN: a compare-and-swap whose result is 1 if it stored; the compiler's code retries until then.
 fn cast(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::Function);
     let kind = atomic_type(r)?;
@@ -253,7 +257,7 @@ fn cast(r: &mut Reader<'_>) -> Read<Micro> {
     put_address(&mut micro, address);
     micro.b = r.plain(2, words)?;
     micro.c = r.plain(3, words)?;
-    micro.extra = x::atomic_code(AtomicOperation::CompareExchange, kind);
+    micro.extra = x::atomic_code(AtomicOperation::CompareStore, kind);
     Ok(micro)
 }
 
