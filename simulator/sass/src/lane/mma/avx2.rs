@@ -136,7 +136,7 @@ fn unpack<const FACTOR: u8>(
                     *bad = _mm256_or_si256(*bad, _mm256_cmpeq_epi8(magnitude, _mm256_set1_epi8(0x7f)));
                 }
                 // Bytes 0 and 1, or 2 and 3, to the upper bytes of two halves.
-                let part = if block % 2 == 0 { word } else { _mm256_srli_epi32::<16>(word) };
+                let part = if block.is_multiple_of(2) { word } else { _mm256_srli_epi32::<16>(word) };
                 let upper = _mm256_or_si256(
                     _mm256_slli_epi32::<8>(_mm256_and_si256(part, _mm256_set1_epi32(0x00ff))),
                     _mm256_slli_epi32::<16>(_mm256_and_si256(part, _mm256_set1_epi32(0xff00))),
@@ -407,6 +407,10 @@ fn run<const A: u8, const B: u8, const N: usize, const STEPS: usize, const HALF:
 }
 
 /// [`float_mma`](super::float_mma) of a dense form; `None` also where the operands or the form are for the long way.
+///
+/// # Safety
+///
+/// Callers compiled without these features must have seen that the processor has them; nothing else can go wrong.
 #[target_feature(enable = "avx2,f16c")]
 pub fn float_mma(
     form: FloatMatrix,
