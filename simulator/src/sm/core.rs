@@ -7,9 +7,10 @@
 
 use super::block::Cta;
 use super::fault::FaultKind;
-use super::lanes::{FULL, LANES, Lanes, bit, blend, first};
+use super::lanes::{FULL, LANES, Lanes, bit, blend, first, map};
 use super::launch::Prepared;
 use super::micro::{Flow, Micro, PredicateIn, PredicateOut, RowIndex};
+use super::run::Chain;
 use super::warp::Warp;
 use super::worker::Caches;
 
@@ -25,6 +26,8 @@ pub(crate) struct Core<'a> {
     pub caches: &'a mut Caches,
     /// The launch.
     pub launch: &'a Prepared,
+    /// How handlers follow each other.
+    pub(super) chain: Chain,
     /// Lanes that go to the target of [`Flow::Branch`].
     pub taken: u32,
     /// Faults of the page, by number.
@@ -50,7 +53,7 @@ impl<'a> Core<'a> {
     ) -> Self {
         // The pool is never written: `row_mut` takes rows of the warp only.
         let rows = [warp.rows.as_mut_ptr(), pool.as_ptr().cast_mut()];
-        Self { rows, warp, cta, caches, launch, taken: 0, faults, fault: None }
+        Self { rows, warp, cta, caches, launch, chain: Chain::NONE, taken: 0, faults, fault: None }
     }
 
     /// Ends the warp.
@@ -81,6 +84,17 @@ impl<'a> Core<'a> {
         unsafe { &mut (*row).0 }
     }
 
+    /// Destination rows of an operand of `WORDS` registers, as one array.
+    ///
+    /// # Safety
+    /// `index` is a destination for which lowering checked as many registers.
+    #[inline(always)]
+    pub unsafe fn rows_mut<const WORDS: usize>(&mut self, index: RowIndex) -> &mut [[u32; LANES]; WORDS] {
+        let row = self.rows[0].wrapping_add(usize::from(index.0 & !RowIndex::POOL));
+        // SAFETY: rows of a warp lie one after the other without gaps, and `&mut self` keeps other references away.
+        unsafe { &mut *row.cast() }
+    }
+
     /// A register pair: the low word in the first row.
     #[inline(always)]
     pub fn pair(&self, index: RowIndex) -> [u64; LANES] {
@@ -101,7 +115,7 @@ impl<'a> Core<'a> {
     /// A source of one register, or of a register pair.
     #[inline(always)]
     pub fn sized(&self, index: RowIndex, wide: bool) -> [u64; LANES] {
-        if wide { self.pair(index) } else { self.row(index).map(u64::from) }
+        if wide { self.pair(index) } else { map(self.row(index), u64::from) }
     }
 
     /// Writes the lanes of the mask.
@@ -118,16 +132,16 @@ impl<'a> Core<'a> {
     /// Writes a register pair in the lanes of the mask.
     #[inline(always)]
     pub fn put_pair(&mut self, index: RowIndex, mask: u32, lanes: &[u64; LANES]) {
-        self.put(index, mask, &lanes.map(|v| v as u32));
-        self.put(index.plus(1), mask, &lanes.map(|v| (v >> 32) as u32));
+        self.put(index, mask, &map(lanes, |v| v as u32));
+        self.put(index.plus(1), mask, &map(lanes, |v| (v >> 32) as u32));
     }
 
     /// Writes one register, or a register pair.
     #[inline(always)]
     pub fn put_sized(&mut self, index: RowIndex, mask: u32, lanes: &[u64; LANES], wide: bool) {
-        self.put(index, mask, &lanes.map(|v| v as u32));
+        self.put(index, mask, &map(lanes, |v| v as u32));
         if wide {
-            self.put(index.plus(1), mask, &lanes.map(|v| (v >> 32) as u32));
+            self.put(index.plus(1), mask, &map(lanes, |v| (v >> 32) as u32));
         }
     }
 

@@ -53,6 +53,16 @@ pub(crate) fn spread(mask: u32) -> [u32; LANES] {
     out
 }
 
+/// `f` of every lane. (The array's own `map` is compiled to scalar code.)
+#[inline(always)]
+pub(crate) fn map<T: Copy, U: Copy + Default>(lanes: &[T; LANES], f: impl Fn(T) -> U) -> [U; LANES] {
+    let mut out = [U::default(); LANES];
+    for i in 0..LANES {
+        out[i] = f(lanes[i]);
+    }
+    out
+}
+
 /// The mask of the lanes for which `f` holds.
 #[inline(always)]
 pub(crate) fn ballot(f: impl Fn(usize) -> bool) -> u32 {

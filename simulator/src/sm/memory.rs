@@ -166,26 +166,40 @@ pub(super) unsafe fn store<const BYTES: usize>(to: *mut u8, v: [u32; 4]) {
     }
 }
 
-/// 16 bytes that need no alignment.
+/// 32 bytes that need no more alignment than their words.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
-struct Quad(Vector);
+struct Octet(Vector);
 
 #[cfg(target_arch = "x86_64")]
-type Vector = std::arch::x86_64::__m128i;
+type Vector = std::arch::x86_64::__m256i;
 #[cfg(not(target_arch = "x86_64"))]
-type Vector = [u32; 4];
+type Vector = [u32; 8];
+
+/// Loads 8 neighbouring words.
+///
+/// # Safety
+/// `from` is aligned to 4 and valid for reads of 32 bytes.
+#[inline(always)]
+pub(super) unsafe fn load_octet(from: *const u8, to: &mut [u32; 8]) {
+    // SAFETY: the caller's promise; a volatile load takes whatever others write at the same time.
+    unsafe { std::ptr::from_mut(to).cast::<Octet>().write(from.cast::<Octet>().read_volatile()) };
+}
 
 /// Loads 32 neighbouring words.
 ///
 /// # Safety
 /// `from` is aligned to 4 and valid for reads of 128 bytes.
 #[inline(always)]
-pub(super) unsafe fn load_row(from: *const u8) -> [u32; LANES] {
-    // SAFETY: the caller's promise; a volatile load takes whatever others write at the same time.
+pub(super) unsafe fn load_row(from: *const u8, to: &mut [u32; LANES]) {
+    let to = std::ptr::from_mut(to).cast::<Octet>();
+    // SAFETY: as in `load_octet`.
     unsafe {
-        let quad = |i: usize| from.cast::<Quad>().add(i).read_volatile();
-        std::mem::transmute([quad(0), quad(1), quad(2), quad(3), quad(4), quad(5), quad(6), quad(7)])
+        let octet = |i: usize| from.cast::<Octet>().add(i).read_volatile();
+        let row = [octet(0), octet(1), octet(2), octet(3)];
+        for (i, octet) in row.into_iter().enumerate() {
+            to.add(i).write(octet);
+        }
     }
 }
 
@@ -195,11 +209,26 @@ pub(super) unsafe fn load_row(from: *const u8) -> [u32; LANES] {
 /// `to` is aligned to 4 and valid for writes of 128 bytes.
 #[inline(always)]
 pub(super) unsafe fn store_row(to: *mut u8, lanes: &[u32; LANES]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let quads: [Quad; 8] = std::mem::transmute(*lanes);
-        for (i, quad) in quads.into_iter().enumerate() {
-            to.cast::<Quad>().add(i).write_volatile(quad);
+    let from = std::ptr::from_ref(lanes).cast::<Octet>();
+    for i in 0..4 {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<Octet>().add(i).write_volatile(from.add(i).read()) };
+    }
+}
+
+/// Tells the processor that what lies ahead of a run of loads is likely to be wanted soon.
+#[inline(always)]
+pub(super) fn prefetch(from: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const AHEAD: usize = 1024;
+        // SAFETY: a prefetch of any address does nothing but load caches.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD + 64).cast());
         }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
 }

@@ -1,6 +1,7 @@
 //! Micro-operations: instructions with everything decided that can be decided before they run.
 
 use super::core::Core;
+use super::run::chain;
 
 /// A row of 32 lanes that a micro-operation reads or writes: of the warp's registers, or with the highest bit set of
 /// the page's pool of immediates and constants. Only lowering makes them, after checking their range.
@@ -70,7 +71,7 @@ pub(crate) enum Flow {
     Fault,
 }
 
-/// Executes one micro-operation for the lanes of a mask that is not empty.
+/// Executes one micro-operation for the lanes of a mask that is not empty, and those that follow in its chain.
 pub(crate) type Handler = for<'a, 'b> unsafe fn(&'b mut Core<'a>, &Micro, u32) -> Flow;
 
 /// One micro-operation.
@@ -205,18 +206,26 @@ impl Features {
     }
 }
 
-fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    T::run::<Baseline>(core, op, mask)
+/// # Safety
+/// As for [`chain`].
+unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let flow = T::run::<Baseline>(core, op, mask);
+    // SAFETY: whoever calls handlers keeps the chain's promise.
+    unsafe { chain(core, op, flow) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
-fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    T::run::<Avx2>(core, op, mask)
+unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let flow = T::run::<Avx2>(core, op, mask);
+    // SAFETY: whoever calls handlers keeps the chain's promise.
+    unsafe { chain(core, op, flow) }
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    T::run::<Avx512>(core, op, mask)
+unsafe fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+    let flow = T::run::<Avx512>(core, op, mask);
+    // SAFETY: whoever calls handlers keeps the chain's promise.
+    unsafe { chain(core, op, flow) }
 }

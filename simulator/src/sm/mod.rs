@@ -5,7 +5,8 @@
 //! 1. [`sass`] decodes its word by the row of its opcode.
 //! 2. `lower` makes a micro-operation of it, 32 bytes in which everything is decided: handler, rows, predicates. It
 //!    refuses what it does not know, by name. Pages of micro-operations are kept as long as the code stays the same.
-//! 3. `worker` runs micro-operations, for all lanes of a warp that stand at one address.
+//! 3. `worker` and, for its innermost loop, `run` execute micro-operations, for all lanes of a warp that stand at one
+//!    address.
 //! 4. `execute` holds the handlers. Each computes 32 lanes at a time with the functions of [`sass::lane`], and is
 //!    compiled for several sets of processor features, of which the best is chosen at run time.
 //!
@@ -29,6 +30,7 @@ mod memory;
 mod micro;
 mod pool;
 mod processor;
+mod run;
 mod warp;
 mod worker;
 

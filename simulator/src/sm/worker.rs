@@ -3,14 +3,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::block::Block;
-use super::code::{CodeCache, LoadedCode, PAGE_BYTES, PAGE_CODE};
+use super::code::{CodeCache, LoadedCode, PAGE_CODE};
 use super::control::{self, After};
 use super::core::Core;
 use super::fault::{Fault, FaultKind};
-use super::lanes::FULL;
 use super::launch::{Prepared, Shape, Statistics};
 use super::memory::Windows;
-use super::micro::{Flow, Micro};
+use super::micro::Flow;
+use super::run::{self, Run};
 
 /// A source of numbers that decides what a seeded run leaves open: xorshift64*.
 #[derive(Clone, Debug)]
@@ -230,64 +230,19 @@ impl Worker {
             let warp = &mut block.warps[index];
             let end = if whole { u64::MAX } else { warp.meeting(group, pc) };
             let stop = (end.wrapping_sub(start) / 16).min(PAGE_CODE as u64) as usize;
-            let mut at = ((pc - start) / 16) as usize;
+            let at = ((pc - start) / 16) as usize;
             let stop = if self.caches.random.is_some() { stop.min(at + *left as usize) } else { stop };
-            let mut first = at;
-            let mut lanes = 0;
-            let mut count = 0;
+            let mut state =
+                Run { group, whole, start, at, stop, left: *left, executed: 0, lanes: 0, mask: group };
             // SAFETY: the page's code was lowered for the launch's register count, which the block's warps have, and
             // comes with its pool.
-            let mut core = unsafe {
-                Core::new(warp, &page.rows, &page.page.faults, &mut block.cta, &mut self.caches, launch)
+            let (flow, taken, fault) = unsafe {
+                let mut core =
+                    Core::new(warp, &page.rows, &page.page.faults, &mut block.cta, &mut self.caches, launch);
+                let flow = run::run(&mut core, code, &mut state);
+                (flow, core.taken, core.fault.take())
             };
-            let mut mask = group;
-            // What ended the run of plain instructions, and at which of them.
-            let flow = loop {
-                if at >= stop {
-                    break Flow::Next;
-                }
-                // SAFETY: `stop` is at most the number of instructions of a page.
-                let op = unsafe { code.get_unchecked(at) };
-                mask = if op.kind == 0 { group } else { guarded(&core, op, group) };
-                if mask != 0 {
-                    lanes += u64::from((mask & group).count_ones());
-                    // SAFETY: the handler was chosen for this processor; for the rows see above.
-                    let flow = unsafe { (op.run)(&mut core, op, mask) };
-                    if flow != Flow::Next {
-                        if flow != Flow::Branch {
-                            break flow;
-                        }
-                        let taken = core.taken;
-                        if taken == group {
-                            let target = op.payload;
-                            let offset = target.wrapping_sub(start);
-                            // The loop goes on in the page, with an eye on the budget at every step back.
-                            if offset < PAGE_BYTES && offset & 15 == 0 && whole {
-                                count += (at + 1 - first) as i64;
-                                first = (offset / 16) as usize;
-                                if first > at || count < *left {
-                                    at = first;
-                                    continue;
-                                }
-                                at = first;
-                                break Flow::Next;
-                            }
-                            break flow;
-                        }
-                        if taken != 0 {
-                            break flow;
-                        }
-                    }
-                }
-                at += 1;
-            };
-            let taken = core.taken;
-            let fault = core.fault.take();
-            drop(core);
-            let executed = match flow {
-                Flow::Next => count + (at - first) as i64,
-                _ => count + (at + 1 - first) as i64,
-            };
+            let Run { at, mask, executed, lanes, .. } = state;
             self.caches.statistics.instructions += executed as u64;
             self.caches.statistics.lane_instructions += lanes;
             *left -= executed;
@@ -337,13 +292,6 @@ impl Worker {
             }
         }
     }
-}
-
-/// The lanes for which an instruction with a guard, or of the uniform datapath, runs.
-#[inline(always)]
-fn guarded(core: &Core<'_>, op: &Micro, group: u32) -> u32 {
-    let lanes = if op.kind & Micro::UNIFORM != 0 { FULL } else { group };
-    lanes & core.predicate(op.guard)
 }
 
 #[cold]

@@ -5,7 +5,7 @@ use sass::lane::half::{self, HalfFormat};
 use sass::lane::{IntegerType, Rounding, Sign, Width};
 
 use super::super::core::Core;
-use super::super::lanes::{LANES, bit};
+use super::super::lanes::{LANES, bit, map};
 use super::super::micro::{Flow, Micro};
 use super::float::marks;
 use super::handlers;
@@ -92,14 +92,14 @@ fn source(core: &Core<'_>, op: &Micro, format: FloatFormat, shift: u64) -> [u64;
             let (keep, flip) = marks(op.extra.into(), 1);
             // Widened, a NaN keeps its sign (measured on H200).
             let widens = Formats::of(op.payload).other == FloatFormat::F64;
-            core.row(op.b).map(|v| {
+            map(core.row(op.b), |v| {
                 let nan = v & 0x7fff_ffff > 0x7f80_0000;
                 u64::from(if widens && nan { v } else { (v & keep) ^ flip })
             })
         }
         FloatFormat::F16 | FloatFormat::Bf16 => {
             let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);
-            core.row(op.b).map(|v| u64::from(half::modify(((v >> shift) as u16, 0), absolute, negate).0))
+            map(core.row(op.b), |v| u64::from(half::modify(((v >> shift) as u16, 0), absolute, negate).0))
         }
     }
 }

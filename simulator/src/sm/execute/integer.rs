@@ -4,7 +4,7 @@ use sass::lane::integer::{self, Direction, PermuteMode, ShiftKind};
 use sass::lane::{IntegerCompare, IntegerType, Sign, Width};
 
 use super::super::core::Core;
-use super::super::lanes::{LANES, ballot, bit, signs};
+use super::super::lanes::{LANES, ballot, bit, map, signs};
 use super::super::micro::{Flow, Micro};
 use super::handlers;
 
@@ -292,21 +292,21 @@ handlers! {
     /// The low word of the pair `{c, a}`, shifted left by less than 32.
     ShiftLeft = |core, op, mask| {
         let (a, count) = (core.row(op.a), op.payload as u32 & 31);
-        let out = a.map(|a| a << count);
+        let out = map(a, |a| a << count);
         core.put(op.d, mask, &out);
         Flow::Next
     };
     /// The high word of the pair, shifted right by less than 32.
     ShiftRight = |core, op, mask| {
         let (c, count) = (core.row(op.c), op.payload as u32 & 31);
-        let out = c.map(|c| c >> count);
+        let out = map(c, |c| c >> count);
         core.put(op.d, mask, &out);
         Flow::Next
     };
     /// The same with sign.
     ShiftRightSigned = |core, op, mask| {
         let (c, count) = (core.row(op.c), op.payload as u32 & 31);
-        let out = c.map(|c| (c as i32 >> count) as u32);
+        let out = map(c, |c| (c as i32 >> count) as u32);
         core.put(op.d, mask, &out);
         Flow::Next
     };

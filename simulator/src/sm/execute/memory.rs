@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use super::super::atomic::{self, AtomicOperation, AtomicType};
 use super::super::core::Core;
 use super::super::fault::FaultKind;
-use super::super::lanes::{FULL, LANES, each, first};
-use super::super::memory::{load, load_row, store, store_row};
+use super::super::lanes::{FULL, LANES, each, first, map};
+use super::super::memory::{load, load_octet, load_row, prefetch, store, store_row};
 use super::super::micro::{Flow, Micro, RowIndex};
 use super::handlers;
 use crate::memory::AccessKind;
@@ -254,7 +254,12 @@ impl Core<'_> {
                 Err(kind) => return self.fail(kind),
             }
         }
-        self.put_loaded::<BYTES>(op, mask, &mut out);
+        if BYTES < 4 && op.payload & SIGNED != 0 {
+            out[0] = map(&out[0], |v| extend(v, BYTES, true));
+        }
+        for (word, out) in out.iter().enumerate().take(BYTES.div_ceil(4)) {
+            self.put(op.d.plus(word as u16), mask, out);
+        }
         Flow::Next
     }
 
@@ -282,13 +287,34 @@ impl Core<'_> {
         v
     }
 
+    /// Lets `f` fill in what was loaded: into the destination itself where all lanes are active.
     #[inline(always)]
-    fn put_loaded<const BYTES: usize>(&mut self, op: &Micro, mask: u32, out: &mut [[u32; LANES]; 4]) {
-        if BYTES < 4 && op.payload & SIGNED != 0 {
-            out[0] = out[0].map(|v| extend(v, BYTES, true));
+    fn put_loaded<const BYTES: usize, const WORDS: usize>(
+        &mut self,
+        op: &Micro,
+        mask: u32,
+        f: impl FnOnce(&mut [[u32; LANES]; WORDS]),
+    ) {
+        let direct = mask == FULL && BYTES >= 4;
+        let mut rest;
+        let out = if direct {
+            // SAFETY: lowering checked the destination of a load for as many registers as it has words.
+            unsafe { self.rows_mut::<WORDS>(op.d) }
+        } else {
+            rest = [[0; LANES]; WORDS];
+            &mut rest
+        };
+        // Called in one place, so that it is compiled with the processor features of its caller.
+        f(out);
+        if direct {
+            return;
         }
-        for (word, out) in out.iter().enumerate().take(BYTES.div_ceil(4)) {
-            self.put(op.d.plus(word as u16), mask, out);
+        let mut loaded = *out;
+        if BYTES < 4 && op.payload & SIGNED != 0 {
+            loaded[0] = map(&loaded[0], |v| extend(v, BYTES, true));
+        }
+        for (word, lanes) in loaded.iter().enumerate() {
+            self.put(op.d.plus(word as u16), mask, lanes);
         }
     }
 }
@@ -354,32 +380,32 @@ fn range(at: &[u32; LANES], mask: u32) -> (u32, u32, u32) {
     (least, most, any)
 }
 
-/// Loads 32 neighbouring items into up to four rows.
+/// Loads 32 neighbouring items into rows.
 ///
 /// # Safety
 /// `from` is aligned to `BYTES` and valid for reads of 32 times as many.
 #[inline(always)]
-unsafe fn load_run<const BYTES: usize>(from: *const u8, out: &mut [[u32; LANES]; 4]) {
+unsafe fn load_run<const BYTES: usize, const WORDS: usize>(from: *const u8, out: &mut [[u32; LANES]; WORDS]) {
     // SAFETY: the caller's promise.
     unsafe {
         match BYTES {
-            4 => out[0] = load_row(from),
+            4 => load_row(from, &mut out[0]),
             8 => {
-                let halves = [load_row(from), load_row(from.add(128))];
+                let mut halves = [[0; LANES]; 2];
+                load_row(from, &mut halves[0]);
+                load_row(from.add(128), &mut halves[1]);
                 for i in 0..LANES {
                     out[0][i] = halves[i / 16][2 * i % 32];
-                    out[1][i] = halves[i / 16][(2 * i + 1) % 32];
+                    out[1 % WORDS][i] = halves[i / 16][(2 * i + 1) % 32];
                 }
             }
             16 => {
-                let quarters = [
-                    load_row(from),
-                    load_row(from.add(128)),
-                    load_row(from.add(256)),
-                    load_row(from.add(384)),
-                ];
+                let mut quarters = [[0; LANES]; 4];
+                for (i, quarter) in quarters.iter_mut().enumerate() {
+                    load_row(from.add(128 * i), quarter);
+                }
                 for i in 0..LANES {
-                    for word in 0..4 {
+                    for word in 0..WORDS {
                         out[word][i] = quarters[i / 8][(4 * i + word) % 32];
                     }
                 }
@@ -398,11 +424,11 @@ unsafe fn load_run<const BYTES: usize>(from: *const u8, out: &mut [[u32; LANES];
 /// # Safety
 /// For every lane of `mask`, `from + at[lane]` is aligned to `BYTES` and valid for reads of that many.
 #[inline(always)]
-unsafe fn gather<const BYTES: usize>(
+unsafe fn gather<const BYTES: usize, const WORDS: usize>(
     from: *const u8,
     at: &[u32; LANES],
     mask: u32,
-    out: &mut [[u32; LANES]; 4],
+    out: &mut [[u32; LANES]; WORDS],
 ) {
     for group in 0..4 {
         let lanes = 8 * group..8 * group + 8;
@@ -417,33 +443,25 @@ unsafe fn gather<const BYTES: usize>(
             if same == 0 {
                 // SAFETY: the caller's promise for the group's first lane.
                 let v = unsafe { load::<BYTES>(from.add(start as usize)) };
-                for word in 0..BYTES.div_ceil(4) {
+                for word in 0..WORDS {
                     out[word][lanes.clone()].fill(v[word]);
                 }
                 continue;
             }
-            if rising == 0 && BYTES == 4 {
-                for i in 0..8 {
-                    // SAFETY: the caller's promise for each of the lanes.
-                    let v = unsafe { from.add(start as usize).cast::<u32>().add(i).read_volatile() };
-                    out[0][8 * group + i] = v;
-                }
+            if rising == 0
+                && BYTES == 4
+                && let Some((to, _)) = out[0][lanes.clone()].split_first_chunk_mut::<8>()
+            {
+                // SAFETY: the caller's promise for each of the lanes.
+                unsafe { load_octet(from.add(start as usize), to) };
                 continue;
             }
-            for i in lanes {
-                // SAFETY: the caller's promise.
-                let v = unsafe { load::<BYTES>(from.add(at[i] as usize)) };
-                for word in 0..BYTES.div_ceil(4) {
-                    out[word][i] = v[word];
-                }
-            }
-        } else {
-            for i in each(active << (8 * group)) {
-                // SAFETY: the caller's promise.
-                let v = unsafe { load::<BYTES>(from.add(at[i] as usize)) };
-                for word in 0..BYTES.div_ceil(4) {
-                    out[word][i] = v[word];
-                }
+        }
+        for i in each(active << (8 * group)) {
+            // SAFETY: the caller's promise.
+            let v = unsafe { load::<BYTES>(from.add(at[i] as usize)) };
+            for word in 0..WORDS {
+                out[word][i] = v[word];
             }
         }
     }
@@ -451,7 +469,7 @@ unsafe fn gather<const BYTES: usize>(
 
 /// Loads from global memory.
 #[inline(always)]
-fn load_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_global<const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let wide = op.payload & WIDE != 0;
     let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
     let pattern = if BYTES == 4 {
@@ -466,7 +484,6 @@ fn load_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -
     };
     let lane = first(mask);
     let address = core.long_address(op, lane);
-    let mut out = [[0; LANES]; 4];
     let kind = AccessKind::Read;
     if address & (BYTES as u64 - 1) != 0 {
         return core.load_slowly::<BYTES, GLOBAL>(op, mask);
@@ -497,43 +514,46 @@ fn load_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -
             let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, start, bytes) else {
                 return core.load_slowly::<BYTES, GLOBAL>(op, mask);
             };
-            // SAFETY: the window holds the range of all lanes, whose alignment was checked.
-            unsafe { gather::<BYTES>(from, &relative, mask, &mut out) };
-            core.put_loaded::<BYTES>(op, mask, &mut out);
+            core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+                // SAFETY: the window holds the range of all lanes, whose alignment was checked.
+                unsafe { gather::<BYTES, WORDS>(from, &relative, mask, out) };
+            });
             return Flow::Next;
         }
     };
     let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, from, bytes) else {
         return core.load_slowly::<BYTES, GLOBAL>(op, mask);
     };
-    // SAFETY: the window holds the bytes asked for, and the first address is aligned, hence all of a run are.
-    unsafe {
-        if pattern == Pattern::Same {
-            let v = load::<BYTES>(from);
-            for word in 0..BYTES.div_ceil(4) {
-                out[word] = [v[word]; LANES];
+    core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+        // SAFETY: the window holds the bytes asked for, and the first address is aligned, hence all of a run are.
+        unsafe {
+            if pattern == Pattern::Same {
+                let v = load::<BYTES>(from);
+                for word in 0..WORDS {
+                    out[word] = [v[word]; LANES];
+                }
+            } else {
+                prefetch(from);
+                load_run::<BYTES, WORDS>(from, out);
             }
-        } else {
-            load_run::<BYTES>(from, &mut out);
         }
-    }
-    core.put_loaded::<BYTES>(op, mask, &mut out);
+    });
     Flow::Next
 }
 
 /// Loads from shared memory.
 #[inline(always)]
-fn load_shared<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_shared<const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let at = core.short_addresses(op);
     let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
         return core.load_slowly::<BYTES, SHARED>(op, mask);
     }
     let from = core.shared_pointer();
-    let mut out = [[0; LANES]; 4];
-    // SAFETY: every lane's range and alignment was checked.
-    unsafe { gather::<BYTES>(from, &at, mask, &mut out) };
-    core.put_loaded::<BYTES>(op, mask, &mut out);
+    core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+        // SAFETY: every lane's range and alignment was checked; the destination is not in shared memory.
+        unsafe { gather::<BYTES, WORDS>(from, &at, mask, out) };
+    });
     Flow::Next
 }
 
@@ -708,11 +728,19 @@ handlers! {
         if op.payload & STRONG != 0 {
             core.cta.spins += LOOK;
         }
-        match SPACE {
-            GLOBAL => load_global::<BYTES>(core, op, mask),
-            SHARED => load_shared::<BYTES>(core, op, mask),
-            LOCAL => load_local::<BYTES>(core, op, mask),
-            _ if all_global(core, op, mask) => load_global::<BYTES>(core, op, mask),
+        match (SPACE, BYTES) {
+            (GLOBAL, 16) => load_global::<BYTES, 4>(core, op, mask),
+            (GLOBAL, 8) => load_global::<BYTES, 2>(core, op, mask),
+            (GLOBAL, _) => load_global::<BYTES, 1>(core, op, mask),
+            (SHARED, 16) => load_shared::<BYTES, 4>(core, op, mask),
+            (SHARED, 8) => load_shared::<BYTES, 2>(core, op, mask),
+            (SHARED, _) => load_shared::<BYTES, 1>(core, op, mask),
+            (LOCAL, _) => load_local::<BYTES>(core, op, mask),
+            _ if all_global(core, op, mask) => match BYTES {
+                16 => load_global::<BYTES, 4>(core, op, mask),
+                8 => load_global::<BYTES, 2>(core, op, mask),
+                _ => load_global::<BYTES, 1>(core, op, mask),
+            },
             _ => core.load_slowly::<BYTES, GENERIC>(op, mask),
         }
     };

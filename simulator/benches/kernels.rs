@@ -1,0 +1,448 @@
+//! How fast kernels run: simulated on one worker, beside the same work in native Rust, in one run.
+//!
+//! `cargo bench -p nv-simulator --bench kernels [-- NAME…]`. Every output is checked. The native figures are of one
+//! thread: `scalar` keeps the compiler from using vectors, `vector` lets it, with the features that the interpreter
+//! itself chooses. Figures are the best of several runs, by processor
+//! time; machines are noisy, so compare ratios.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use nv_simulator::memory::{Access, AddressSpace, Backing};
+use nv_simulator::sm::{Configuration, ConstantBuffer, Launch, Processor, Statistics};
+
+const CODE: u64 = 0x10_0000;
+const BANK: u64 = 0x20_0000;
+const DATA: u64 = 0x1000_0000;
+const DATA_BYTES: u64 = 256 << 20;
+
+/// A section of the cubin: name, bytes, `sh_info`.
+type Section<'a> = (String, &'a [u8], u32);
+
+fn number(bytes: &[u8], at: usize, size: usize) -> usize {
+    bytes[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
+}
+
+fn sections(elf: &[u8]) -> Vec<Section<'_>> {
+    let (at, count, names) = (number(elf, 0x28, 8), number(elf, 0x3c, 2), number(elf, 0x3e, 2));
+    let field = |i: usize, offset, size| number(elf, at + 64 * i + offset, size);
+    let base = field(names, 0x18, 8);
+    (0..count)
+        .map(|i| {
+            let name = elf[base + field(i, 0, 4)..].split(|byte| *byte == 0).next().unwrap_or_default();
+            let (offset, size) = (field(i, 0x18, 8), field(i, 0x20, 8));
+            let bytes = if field(i, 4, 4) == 8 { &[][..] } else { &elf[offset..offset + size] };
+            (String::from_utf8_lossy(name).into_owned(), bytes, field(i, 0x2c, 4) as u32)
+        })
+        .collect()
+}
+
+struct Gpu {
+    processor: Processor,
+    space: Arc<AddressSpace>,
+    elf: Vec<u8>,
+}
+
+impl Gpu {
+    fn new(threads: usize) -> Self {
+        let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
+        for (at, bytes) in [(CODE, 1 << 16), (BANK, 1 << 16), (DATA, DATA_BYTES)] {
+            let backing = Arc::new(Backing::new("bench", bytes).expect("memory"));
+            space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("a free range");
+        }
+        let processor = Processor::new(Configuration { threads, ..Configuration::default() });
+        let elf = fixtures::bytes("bench/sm_89.cubin").expect("the fixture");
+        Self { processor, space, elf }
+    }
+
+    fn write<T: Copy>(&self, at: u64, values: &[T], bytes: impl Fn(T) -> [u8; 4]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| bytes(*value)).collect();
+        self.space.snapshot().write(DATA + at, &bytes).expect("mapped");
+    }
+
+    fn read<T>(&self, at: u64, count: usize, value: impl Fn([u8; 4]) -> T) -> Vec<T> {
+        let mut bytes = vec![0; 4 * count];
+        self.space.snapshot().read(DATA + at, &mut bytes).expect("mapped");
+        bytes.chunks_exact(4).map(|b| value([b[0], b[1], b[2], b[3]])).collect()
+    }
+
+    fn launch(
+        &self,
+        kernel: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        pointers: &[u64],
+        words: &[u32],
+    ) -> Launch {
+        let sections = sections(&self.elf);
+        let map = self.space.snapshot();
+        let name = format!(".text.{kernel}");
+        let (_, code, info) = sections.iter().find(|section| section.0 == name).expect("the kernel");
+        map.write(CODE, code).expect("mapped");
+        let shared = sections.iter().any(|section| section.0 == format!(".nv.shared.{kernel}"));
+        let mut bank = vec![0; 0x160];
+        for (i, v) in block.iter().chain(&grid).enumerate() {
+            bank[4 * i..4 * i + 4].copy_from_slice(&v.to_le_bytes());
+        }
+        bank.extend(pointers.iter().flat_map(|pointer| (DATA + pointer).to_le_bytes()));
+        bank.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        map.write(BANK, &bank).expect("mapped");
+        let mut constant_buffers = [None; 8];
+        constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: bank.len() as u32 });
+        Launch {
+            program_address: CODE,
+            grid,
+            block,
+            registers: info >> 24,
+            shared_bytes: if shared { 4 << 10 } else { 0 },
+            local_bytes: 0,
+            barriers: 1,
+            constant_buffers,
+            shared_window: 0x7294_0000_0000,
+            local_window: 0x7293_0000_0000,
+            sm: 89,
+            grid_id: 0,
+        }
+    }
+
+    fn run(&self, launch: &Launch) -> Statistics {
+        let stop = AtomicBool::new(false);
+        self.processor.run(launch, &self.space.snapshot(), &stop).expect("the kernel runs")
+    }
+}
+
+/// Processor time of this thread, in seconds: other programs on the machine do not count.
+fn processor_time() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("this thread's usage");
+    [usage.user_time(), usage.system_time()].iter().map(|time| time.num_microseconds() as f64 * 1e-6).sum()
+}
+
+/// The shortest of several runs, each of them long enough to be measured.
+fn best(mut f: impl FnMut()) -> f64 {
+    let mut repeats = 1u32;
+    let mut best = f64::MAX;
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut runs = 0;
+    while runs < 5 || Instant::now() < end {
+        let start = processor_time();
+        for _ in 0..repeats {
+            f();
+        }
+        let time = processor_time() - start;
+        if time < 2e-3 {
+            repeats *= 2;
+            continue;
+        }
+        best = best.min(time / f64::from(repeats));
+        runs += 1;
+    }
+    best
+}
+
+/// Runs a native body as the compiler's baseline, or with the vector features of this machine.
+fn native<T>(body: impl Fn() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma,bmi2")]
+        fn wide<T>(body: impl Fn() -> T) -> T {
+            body()
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the features were found.
+            return unsafe { wide(body) };
+        }
+    }
+    body()
+}
+
+struct Line {
+    name: &'static str,
+    unit: &'static str,
+    simulated: f64,
+    scalar: f64,
+    vector: f64,
+    instructions: f64,
+    goal: f64,
+}
+
+fn line(line: &Line) {
+    let ratio = |native: f64| {
+        if native > 0.0 { format!("{:>7.2}", native / line.simulated) } else { "      -".into() }
+    };
+    println!(
+        "{:<10} {:>9.0} {:<9} {:>6.2} G lane-instr/s | scalar {:>8.0} ({}x) vector {:>8.0} ({}x) | goal {:>6.0}",
+        line.name,
+        line.simulated,
+        line.unit,
+        line.instructions / 1e9,
+        line.scalar,
+        ratio(line.scalar),
+        line.vector,
+        ratio(line.vector),
+        line.goal,
+    );
+}
+
+fn vecadd(gpu: &Gpu) {
+    const N: usize = 1 << 20;
+    let a: Vec<f32> = (0..N).map(|i| i as f32 * 0.5).collect();
+    let b: Vec<f32> = (0..N).map(|i| (i % 1000) as f32).collect();
+    gpu.write(0, &a, f32::to_le_bytes);
+    gpu.write(4 << 20, &b, f32::to_le_bytes);
+    let launch =
+        gpu.launch("vecadd", [N as u32 / 256, 1, 1], [256, 1, 1], &[0, 4 << 20, 8 << 20], &[N as u32]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    assert!(gpu.read(8 << 20, N, f32::from_le_bytes).iter().zip(&a).zip(&b).all(|((s, a), b)| *s == a + b));
+    let mut out = vec![0.0; N];
+    let scalar = best(|| {
+        for i in 0..N {
+            let i = black_box(i);
+            out[i] = a[i] + b[i];
+        }
+    });
+    let out = std::cell::RefCell::new(out);
+    let vector = best(|| {
+        native(|| {
+            for ((out, a), b) in out.borrow_mut().iter_mut().zip(&a).zip(&b) {
+                *out = a + b;
+            }
+            black_box(&out);
+        });
+    });
+    let rate = |time: f64| N as f64 / time / 1e6;
+    line(&Line {
+        name: "vecadd",
+        unit: "Melem/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: rate(vector),
+        instructions: done.lane_instructions as f64 / time,
+        goal: 1000.0,
+    });
+}
+
+fn matmul(gpu: &Gpu) {
+    const SIDE: usize = 256;
+    let value = |i: usize| ((i * 7919) % 64) as f32 / 8.0 - 4.0;
+    let a: Vec<f32> = (0..SIDE * SIDE).map(value).collect();
+    let b: Vec<f32> = (0..SIDE * SIDE).map(|i| value(i + 3)).collect();
+    gpu.write(0, &a, f32::to_le_bytes);
+    gpu.write(4 << 20, &b, f32::to_le_bytes);
+    let blocks = SIDE as u32 / 16;
+    let launch =
+        gpu.launch("matmul", [blocks, blocks, 1], [16, 16, 1], &[0, 4 << 20, 8 << 20], &[SIDE as u32]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let product = |at: usize| {
+        let (row, column) = (at / SIDE, at % SIDE);
+        (0..SIDE).fold(0f32, |sum, k| a[row * SIDE + k].mul_add(b[k * SIDE + column], sum))
+    };
+    let out = gpu.read(8 << 20, SIDE * SIDE, f32::from_le_bytes);
+    assert!(out.iter().enumerate().step_by(37).all(|(at, value)| *value == product(at)));
+    let scalar = best(|| {
+        native(|| {
+            for at in 0..SIDE * SIDE / 8 {
+                black_box(product(black_box(at)));
+            }
+        });
+    }) * 8.0;
+    let vector = best(|| {
+        native(|| {
+            let mut row = [0f32; SIDE];
+            for y in 0..SIDE {
+                row.fill(0.0);
+                for k in 0..SIDE {
+                    let x = a[y * SIDE + k];
+                    for (sum, b) in row.iter_mut().zip(&b[k * SIDE..(k + 1) * SIDE]) {
+                        *sum = x.mul_add(*b, *sum);
+                    }
+                }
+                black_box(&row);
+            }
+        });
+    });
+    let rate = |time: f64| (SIDE * SIDE * SIDE) as f64 / time / 1e6;
+    line(&Line {
+        name: "matmul",
+        unit: "MFMA/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: rate(vector),
+        instructions: done.lane_instructions as f64 / time,
+        goal: 3000.0,
+    });
+}
+
+fn reduce(gpu: &Gpu) {
+    const N: usize = 1 << 20;
+    const BLOCKS: usize = 64;
+    let a: Vec<f32> = (0..N).map(|i| (i % 16) as f32).collect();
+    gpu.write(0, &a, f32::to_le_bytes);
+    let launch = gpu.launch("reduce", [BLOCKS as u32, 1, 1], [256, 1, 1], &[0, 8 << 20], &[N as u32]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let sum: f32 = gpu.read(8 << 20, BLOCKS, f32::from_le_bytes).iter().sum();
+    assert_eq!(sum, a.iter().sum::<f32>());
+    let scalar = best(|| {
+        black_box(black_box(&a).iter().sum::<f32>());
+    });
+    let vector = best(|| {
+        native(|| {
+            let mut sums = [0f32; 64];
+            for chunk in black_box(&a).chunks_exact(64) {
+                for (sum, value) in sums.iter_mut().zip(chunk) {
+                    *sum += value;
+                }
+            }
+            black_box(sums);
+        });
+    });
+    let rate = |time: f64| N as f64 / time / 1e6;
+    line(&Line {
+        name: "reduce",
+        unit: "Melem/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: rate(vector),
+        instructions: done.lane_instructions as f64 / time,
+        goal: 1500.0,
+    });
+}
+
+fn mandel(gpu: &Gpu) {
+    const W: usize = 256;
+    const H: usize = 256;
+    const LIMIT: u32 = 256;
+    let launch = gpu.launch(
+        "mandel",
+        [W as u32 / 32, H as u32 / 8, 1],
+        [32, 8, 1],
+        &[0],
+        &[W as u32, H as u32, LIMIT],
+    );
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let one = |column: usize, row: usize| {
+        let re = -2.0 + 3.0 * column as f32 / W as f32;
+        let im = -1.5 + 3.0 * row as f32 / H as f32;
+        let (mut x, mut y, mut count) = (0f32, 0f32, 0);
+        while count < LIMIT {
+            let (xx, yy) = (x * x, y * y);
+            if xx + yy > 4.0 {
+                break;
+            }
+            y = (2.0 * x).mul_add(y, im);
+            x = xx - yy + re;
+            count += 1;
+        }
+        count
+    };
+    let counts = gpu.read(0, W * H, u32::from_le_bytes);
+    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    assert!(counts.iter().enumerate().all(|(at, count)| native(|| one(at % W, at / W)) == *count));
+    let scalar = best(|| {
+        native(|| {
+            for at in 0..W * H {
+                black_box(one(at % W, at / W));
+            }
+        });
+    });
+    let rate = |time: f64| total as f64 / time / 1e6;
+    line(&Line {
+        name: "mandel",
+        unit: "Miter/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 1500.0,
+    });
+}
+
+fn histogram(gpu: &Gpu) {
+    const N: usize = 1 << 18;
+    let a: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 9).collect();
+    gpu.write(0, &a, u32::to_le_bytes);
+    let launch = gpu.launch("histogram", [N as u32 / 256, 1, 1], [256, 1, 1], &[0, 8 << 20], &[N as u32]);
+    let mut done = Statistics::default();
+    let mut runs = 0;
+    gpu.write(8 << 20, &[0; 256], u32::to_le_bytes);
+    let time = best(|| {
+        done = gpu.run(&launch);
+        runs += 1;
+    });
+    let mut bins = vec![0u32; 256];
+    let scalar = best(|| {
+        bins.fill(0);
+        for value in &a {
+            bins[*value as usize & 255] += 1;
+        }
+        black_box(&bins);
+    });
+    let out = gpu.read(8 << 20, 256, u32::from_le_bytes);
+    assert!(out.iter().zip(&bins).all(|(have, want)| *have == want * runs));
+    let rate = |time: f64| N as f64 / time / 1e6;
+    line(&Line {
+        name: "histogram",
+        unit: "Melem/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 50.0,
+    });
+}
+
+fn alu(gpu: &Gpu) {
+    let launch = gpu.launch("alu", [64, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    line(&Line {
+        name: "alu",
+        unit: "Minstr/s",
+        simulated: done.lane_instructions as f64 / time / 1e6,
+        scalar: 0.0,
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 10_000.0,
+    });
+}
+
+fn empty(gpu: &Gpu) {
+    let launch = gpu.launch("empty", [1, 1, 1], [32, 1, 1], &[], &[]);
+    let (map, stop) = (gpu.space.snapshot(), AtomicBool::new(false));
+    let mut times: Vec<f64> = (0..2000)
+        .map(|_| {
+            let start = Instant::now();
+            gpu.processor.run(&launch, &map, &stop).expect("the kernel runs");
+            start.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!("empty      {:>9.2} us a launch (median), without host and engine", times[1000]);
+}
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let gpu = Gpu::new(1);
+    let all: [(&str, fn(&Gpu)); 7] = [
+        ("alu", alu),
+        ("vecadd", vecadd),
+        ("matmul", matmul),
+        ("reduce", reduce),
+        ("mandel", mandel),
+        ("histogram", histogram),
+        ("empty", empty),
+    ];
+    for (name, f) in all {
+        if wanted.is_empty() || wanted.iter().any(|want| want == name) {
+            f(&gpu);
+        }
+    }
+}
