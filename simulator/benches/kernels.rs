@@ -427,11 +427,13 @@ fn empty(gpu: &Gpu) {
     println!("empty      {:>9.2} us a launch (median), without host and engine", times[1000]);
 }
 
+type Bench = fn(&Gpu);
+
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let gpu = Gpu::new(1);
-    let all: [(&str, fn(&Gpu)); 7] = [
+    let all: [(&str, Bench); 7] = [
         ("alu", alu),
         ("vecadd", vecadd),
         ("matmul", matmul),

@@ -42,12 +42,16 @@ struct Bench {
 
 impl Bench {
     fn new(arch: &'static str) -> Self {
+        Self::with(arch, Configuration::default())
+    }
+
+    fn with(arch: &'static str, configuration: Configuration) -> Self {
         let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
         for (at, bytes) in [(CODE, 1 << 18), (BANKS, 1 << 19), (DATA, 1 << 22)] {
             let backing = Arc::new(Backing::new("test", bytes).expect("small"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
         }
-        Self { processor: Processor::new(Configuration::default()), space, arch }
+        Self { processor: Processor::new(configuration), space, arch }
     }
 
     fn write(&self, at: u64, words: &[u32]) {
@@ -69,7 +73,19 @@ impl Bench {
         parameters: &[u8],
     ) -> Result<Statistics, super::Fault> {
         let elf = fixtures::cubin(self.arch, kernel).expect("a fixture");
-        let sections = sections(&elf);
+        self.launch_elf(&elf, kernel, grid, block, 16, parameters)
+    }
+
+    fn launch_elf(
+        &self,
+        elf: &[u8],
+        kernel: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        barriers: u32,
+        parameters: &[u8],
+    ) -> Result<Statistics, super::Fault> {
+        let sections = sections(elf);
         let map = self.space.snapshot();
         let (_, code, info) = sections.iter().find(|s| s.0 == format!(".text.{kernel}")).expect("the kernel");
         map.write(CODE, code).expect("mapped");
@@ -103,7 +119,7 @@ impl Bench {
             registers: if hopper { 255 } else { info >> 24 },
             shared_bytes: if shared { 48 << 10 } else { 1 << 10 },
             local_bytes: 0x4000,
-            barriers: 16,
+            barriers,
             constant_buffers: banks,
             shared_window: 0x7294_0000_0000,
             local_window: 0x7293_0000_0000,
@@ -374,4 +390,200 @@ fn faults_are_typed_and_name_the_instruction() {
     assert_eq!(odd.kind, FaultKind::Misaligned { address: DATA + 4 });
     let shared = fail("shared_store_at", &parameters(&[0], &[1 << 20]));
     assert!(matches!(shared.kind, FaultKind::OutOfRangeShared { .. }), "{shared}");
+}
+
+/// Runs a kernel of `fixtures/sm` with its input at 0.
+fn run(
+    configuration: Configuration,
+    kernel: &str,
+    launch: ([u32; 3], [u32; 3]),
+    p: &[u8],
+    input: &[u32],
+) -> Bench {
+    let bench = Bench::with("sm_89", configuration);
+    let elf = fixtures::bytes("sm/sm_89.cubin").expect("the fixture");
+    bench.write(0, input);
+    bench.launch_elf(&elf, kernel, launch.0, launch.1, 16, p).expect("runs");
+    bench
+}
+
+fn plainly(kernel: &str, launch: ([u32; 3], [u32; 3]), p: &[u8], input: &[u32]) -> Bench {
+    run(Configuration::default(), kernel, launch, p, input)
+}
+
+#[test]
+fn barriers_named_by_a_register_hold_their_own_threads() {
+    let p = parameters(&[0x2000], &[1, 64]);
+    let bench = plainly("named_barriers", ([1, 1, 1], [256, 1, 1]), &p, &[]);
+    let expected: Vec<u32> = (0..256).map(|t| (t ^ 63) * 3).collect();
+    assert_eq!(bench.read(0x2000, 256), expected);
+}
+
+#[test]
+fn a_barrier_that_the_launch_does_not_have_is_a_fault() {
+    let bench = Bench::new("sm_89");
+    let elf = fixtures::bytes("sm/sm_89.cubin").expect("the fixture");
+    let p = parameters(&[0x2000], &[1, 64]);
+    let fault =
+        bench.launch_elf(&elf, "named_barriers", [1, 1, 1], [256, 1, 1], 4, &p).expect_err("5 barriers");
+    assert!(
+        matches!(fault.kind, FaultKind::IllegalBarrier { index: 4, threads: 64, barriers: 4 }),
+        "{fault}"
+    );
+    let p = parameters(&[0x2000], &[1, 63]);
+    let fault =
+        bench.launch_elf(&elf, "named_barriers", [1, 1, 1], [256, 1, 1], 16, &p).expect_err("63 threads");
+    assert!(matches!(fault.kind, FaultKind::IllegalBarrier { threads: 63, .. }), "{fault}");
+}
+
+#[test]
+fn asynchronous_copies_fill_the_rest_with_zeros() {
+    let input = words(4 * 128, 41);
+    let one = ([1, 1, 1], [128, 1, 1]);
+    let bench = plainly("copy_async", one, &parameters(&[0x2000, 0], &[77]), &input);
+    let expected: Vec<u32> = (0..128usize)
+        .flat_map(|t| if t ^ 1 < 77 { input[4 * (t ^ 1)..4 * (t ^ 1) + 4].to_vec() } else { vec![0; 4] })
+        .collect();
+    assert_eq!(bench.read(0x2000, 512), expected);
+    for bytes in 0..=8u32 {
+        let bench = plainly("copy_part", one, &parameters(&[0x2000, 0], &[bytes]), &input);
+        let mask = if bytes == 0 { 0 } else { u64::MAX >> (64 - 8 * bytes) };
+        let expected: Vec<u32> = (0..128usize)
+            .flat_map(|t| {
+                let at = 2 * (t ^ 1);
+                let v = (u64::from(input[at]) | u64::from(input[at + 1]) << 32) & mask;
+                [v as u32, (v >> 32) as u32]
+            })
+            .collect();
+        assert_eq!(bench.read(0x2000, 256), expected, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn matrices_are_loaded_and_transposed() {
+    let input = words(128, 43);
+    let element = |matrix: usize, row: usize, column: usize| {
+        let at = 64 * matrix + 8 * row + column;
+        input[at / 2] >> (16 * (at % 2)) & 0xffff
+    };
+    let bench = plainly("matrices", ([1, 1, 1], [32, 1, 1]), &parameters(&[0x2000, 0], &[]), &input);
+    let pair = |low: u32, high: u32| low | high << 16;
+    let mut expected = Vec::new();
+    for (matrix, transposed) in
+        [0, 1, 2, 3].map(|m| (m, false)).into_iter().chain([0, 1, 2, 3, 0].map(|m| (m, true)))
+    {
+        for lane in 0..32 {
+            let (row, column) = (lane / 4, lane % 4 * 2);
+            expected.push(if transposed {
+                pair(element(matrix, column, row), element(matrix, column + 1, row))
+            } else {
+                pair(element(matrix, row, column), element(matrix, row, column + 1))
+            });
+        }
+    }
+    assert_eq!(bench.read(0x2000, 9 * 32), expected);
+}
+
+#[test]
+fn match_finds_the_lanes_with_one_value() {
+    let input: Vec<u32> = (0..32).map(|i| i * i % 7).collect();
+    let bench = plainly("matches", ([1, 1, 1], [32, 1, 1]), &parameters(&[0x2000, 0], &[]), &input);
+    let any: Vec<u32> =
+        input.iter().map(|v| (0..32).fold(0, |mask, i| mask | u32::from(input[i] == *v) << i)).collect();
+    let sum: u32 = input.iter().sum();
+    let out = bench.read(0x2000, 160);
+    assert_eq!(out[..32], any);
+    assert_eq!(out[32..96], [0; 64]);
+    assert_eq!(out[96..128], any);
+    assert_eq!(out[128..], [sum; 32]);
+    let bench = plainly("matches", ([1, 1, 1], [32, 1, 1]), &parameters(&[0x2000, 0], &[]), &[9; 32]);
+    assert_eq!(bench.read(0x2000, 64), [u32::MAX; 64]);
+    assert_eq!(bench.read(0x2080 + 0x80, 32), [1; 32]);
+}
+
+/// One worker, several workers, and seeds: what waits for each other finishes in all of them.
+fn schedules() -> Vec<Configuration> {
+    let plain = Configuration::default();
+    let mut all = vec![Configuration { threads: 1, ..plain }, Configuration { threads: 3, ..plain }];
+    all.extend((1..4).map(|seed| Configuration { seed: Some(seed), ..plain }));
+    all
+}
+
+#[test]
+fn a_lock_that_each_lane_takes_is_given_on() {
+    for configuration in schedules() {
+        let p = parameters(&[0x2000, 0x2040], &[3]);
+        let bench = run(configuration, "lane_lock", ([3, 1, 1], [64, 1, 1]), &p, &[]);
+        assert_eq!(bench.read(0x2040, 1), [3 * 64 * 3], "{configuration:?}");
+    }
+}
+
+#[test]
+fn more_blocks_than_workers_meet_at_a_grid_barrier() {
+    for configuration in schedules() {
+        let blocks = 24;
+        let p = parameters(&[0x1000, 0x2000], &[3]);
+        let bench = run(configuration, "grid_barrier", ([blocks, 1, 1], [64, 1, 1]), &p, &[]);
+        let out = bench.read(0x2000, 2 * blocks as usize);
+        assert!(out[..24].iter().all(|v| *v == 1 + 2 + 3), "{configuration:?}");
+        assert!(out[24..].iter().all(|v| *v == 1 + 3 + 6), "{configuration:?}");
+    }
+}
+
+#[test]
+fn blocks_that_look_back_and_warps_that_wait_for_each_other_finish() {
+    for configuration in schedules() {
+        let p = parameters(&[0x2000, 0], &[]);
+        let bench = run(configuration, "look_back", ([40, 1, 1], [32, 1, 1]), &p, &[3; 40]);
+        let expected: Vec<u32> = (1..=40).map(|i| 3 * i).collect();
+        assert_eq!(bench.read(0x2000, 40), expected, "{configuration:?}");
+        let bench =
+            run(configuration, "warp_pipe", ([1, 1, 1], [64, 1, 1]), &parameters(&[0x2000], &[50]), &[]);
+        let expected: Vec<u32> = (0..50).map(|i| i * 7 + 1).collect();
+        assert_eq!(bench.read(0x2000, 50), expected, "{configuration:?}");
+    }
+}
+
+#[test]
+fn a_seed_repeats_itself_and_another_differs() {
+    let order = |seed| {
+        let configuration = Configuration { seed: Some(seed), ..Configuration::default() };
+        let p = parameters(&[0x1000, 0x2000], &[]);
+        run(configuration, "order", ([16, 1, 1], [256, 1, 1]), &p, &[]).read(0x2000, 128)
+    };
+    let first = order(1);
+    assert_eq!(first, order(1));
+    assert!((2..6).any(|seed| order(seed) != first));
+}
+
+#[test]
+fn code_that_was_replaced_is_not_run_stale() {
+    let bench = Bench::new("sm_89");
+    bench.write(0, &[5; 32]);
+    let p = parameters(&[0x2000, 0], &[32]);
+    let elf = fixtures::bytes("sm/sm_89.cubin").expect("the fixture");
+    for _ in 0..2 {
+        bench.launch("divide_constant", [1, 1, 1], [32, 1, 1], &p).expect("runs");
+        let divided = bench.read(0x2000, 2);
+        bench.launch_elf(&elf, "matches", [1, 1, 1], [32, 1, 1], 16, &p).expect("runs");
+        assert_eq!(bench.read(0x2000, 1), [u32::MAX]);
+        assert_ne!(divided[0], u32::MAX);
+    }
+}
+
+#[test]
+fn what_is_not_simulated_is_named_and_counted() {
+    let bench = Bench::new("sm_89");
+    let fault = {
+        let mut elf = fixtures::cubin("sm_89", "empty").expect("a fixture").to_vec();
+        let exit =
+            sections(&elf).into_iter().find(|section| section.0 == ".text.empty").expect("code").1.to_vec();
+        let at = elf.windows(exit.len()).position(|bytes| bytes == exit).expect("code");
+        // KILL ends pixels; compute has none.
+        let kill = 0x000f_ea00_0380_0000_0000_0000_0000_795b_u128;
+        elf[at..at + 16].copy_from_slice(&kill.to_le_bytes());
+        bench.launch_elf(&elf, "empty", [1, 1, 1], [32, 1, 1], 16, &[]).expect_err("KILL is not executed")
+    };
+    assert!(matches!(&fault.kind, FaultKind::Unsupported(what) if what.starts_with("KILL")), "{fault}");
+    assert_eq!(bench.processor.unsupported().len(), 1);
 }

@@ -313,12 +313,12 @@ handlers! {
     /// The high word of the pair, shifted left by 1 to 31.
     FunnelLeft = |core, op, mask| {
         let count = op.payload as u32 & 31;
-        core.map3(op, mask, |a, _, c| c << count | a >> (32 - count & 31))
+        core.map3(op, mask, |a, _, c| c << count | a >> ((32 - count) & 31))
     };
     /// The low word of the pair, shifted right by 1 to 31.
     FunnelRight = |core, op, mask| {
         let count = op.payload as u32 & 31;
-        core.map3(op, mask, |a, _, c| a >> count | c << (32 - count & 31))
+        core.map3(op, mask, |a, _, c| a >> count | c << ((32 - count) & 31))
     };
     /// `(a << n) + b`.
     LeaPlain = |core, op, mask| {

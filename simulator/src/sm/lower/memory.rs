@@ -96,7 +96,7 @@ macro_rules! by_bytes {
 
 fn put_address(micro: &mut Micro, address: Address) {
     micro.a = address.base;
-    let flags = x::WIDE * u64::from(address.wide) | u64::from(address.scale) << x::SCALE;
+    let flags = (x::WIDE * u64::from(address.wide)) | (u64::from(address.scale) << x::SCALE);
     micro.payload |= u64::from(address.offset as u32) | u64::from(address.uniform.0) << 32 | flags;
 }
 
@@ -108,7 +108,7 @@ fn load(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     micro.d = r.to(0, (bytes / 4).max(1) as u16)?;
     let address = r.address(1, long)?;
     put_address(&mut micro, address);
-    micro.payload |= x::SIGNED * u64::from(signed) | x::STRONG * u64::from(strong);
+    micro.payload |= (x::SIGNED * u64::from(signed)) | (x::STRONG * u64::from(strong));
     Ok(micro)
 }
 
