@@ -11,7 +11,7 @@ use super::super::core::Core;
 use super::super::fault::FaultKind;
 use super::super::lanes::{FULL, LANES, each, first, map};
 use super::super::memory::{load, load_octet, load_row, prefetch, store, store_row};
-use super::super::micro::{Flow, Micro, RowIndex};
+use super::super::micro::{Flow, Level, Micro, RowIndex};
 use super::handlers;
 use crate::memory::AccessKind;
 
@@ -304,7 +304,8 @@ impl Core<'_> {
             rest = [[0; LANES]; WORDS];
             &mut rest
         };
-        // Called in one place, so that it is compiled with the processor features of its caller.
+        // Called in one place, and of a type of its own for each set of processor features, so that it is compiled with
+        // those of its caller.
         f(out);
         if direct {
             return;
@@ -469,7 +470,7 @@ unsafe fn gather<const BYTES: usize, const WORDS: usize>(
 
 /// Loads from global memory.
 #[inline(always)]
-fn load_global<const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let wide = op.payload & WIDE != 0;
     let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
     let pattern = if BYTES == 4 {
@@ -543,7 +544,7 @@ fn load_global<const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: 
 
 /// Loads from shared memory.
 #[inline(always)]
-fn load_shared<const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_shared<L: Level, const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let at = core.short_addresses(op);
     let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
@@ -729,17 +730,17 @@ handlers! {
             core.cta.spins += LOOK;
         }
         match (SPACE, BYTES) {
-            (GLOBAL, 16) => load_global::<BYTES, 4>(core, op, mask),
-            (GLOBAL, 8) => load_global::<BYTES, 2>(core, op, mask),
-            (GLOBAL, _) => load_global::<BYTES, 1>(core, op, mask),
-            (SHARED, 16) => load_shared::<BYTES, 4>(core, op, mask),
-            (SHARED, 8) => load_shared::<BYTES, 2>(core, op, mask),
-            (SHARED, _) => load_shared::<BYTES, 1>(core, op, mask),
+            (GLOBAL, 16) => load_global::<L, BYTES, 4>(core, op, mask),
+            (GLOBAL, 8) => load_global::<L, BYTES, 2>(core, op, mask),
+            (GLOBAL, _) => load_global::<L, BYTES, 1>(core, op, mask),
+            (SHARED, 16) => load_shared::<L, BYTES, 4>(core, op, mask),
+            (SHARED, 8) => load_shared::<L, BYTES, 2>(core, op, mask),
+            (SHARED, _) => load_shared::<L, BYTES, 1>(core, op, mask),
             (LOCAL, _) => load_local::<BYTES>(core, op, mask),
             _ if all_global(core, op, mask) => match BYTES {
-                16 => load_global::<BYTES, 4>(core, op, mask),
-                8 => load_global::<BYTES, 2>(core, op, mask),
-                _ => load_global::<BYTES, 1>(core, op, mask),
+                16 => load_global::<L, BYTES, 4>(core, op, mask),
+                8 => load_global::<L, BYTES, 2>(core, op, mask),
+                _ => load_global::<L, BYTES, 1>(core, op, mask),
             },
             _ => core.load_slowly::<BYTES, GENERIC>(op, mask),
         }
