@@ -208,6 +208,7 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
         SlotKind::ScoreboardSet(lo) => Operand::ScoreboardSet(get(word, lo, 6) as u8),
         SlotKind::Special => Operand::Special(SpecialRegister(get(word, 72, 8) as u8)),
         SlotKind::Word { bits, .. } => Operand::Word(bits.get(word) as u8),
+        SlotKind::Signs(lo) => Operand::Word(get(word, lo, 8) as u8),
         SlotKind::AllPredicates | SlotKind::Source(_) => Operand::AllPredicates,
     }
 }
@@ -364,6 +365,7 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
         (SlotKind::Scoreboard(lo), Operand::Scoreboard(index)) => put(index.into(), lo, 3),
         (SlotKind::ScoreboardSet(lo), Operand::ScoreboardSet(set)) => put(set.into(), lo, 6),
         (SlotKind::Special, Operand::Special(register)) => Some(u128::from(register.0) << 72),
+        (SlotKind::Signs(lo), Operand::Word(value)) => put(value.into(), lo, 8),
         (SlotKind::Word { bits, spelling }, Operand::Word(value)) => {
             spelling.get(usize::from(value)).filter(|word| **word != "!")?;
             bits.put(value.into())

@@ -198,6 +198,9 @@ pub enum SlotKind {
         /// What stands in front of the brackets.
         name: &'static str,
     },
+    /// Signs of two sources for each of four lanes, two bits a lane, the last lane printed first: `PP`, `PN`, `NP`,
+    /// `ZP`.
+    Signs(u8),
     /// Convergence barrier of four bits.
     Barrier(u8),
     /// Scoreboard of three bits.
@@ -380,6 +383,7 @@ impl SlotKind {
             | Self::FarDisplacement
             | Self::Absolute => self.distance_bits(arch).mask(),
             Self::Described { lo, .. } => uniform << lo,
+            Self::Signs(lo) => 0xff << lo,
             Self::Barrier(lo) => 15 << lo,
             Self::Scoreboard(lo) => 7 << lo,
             Self::ScoreboardSet(lo) => 63 << lo,

@@ -413,6 +413,10 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
         Operand::Special(register) => special(register, arch),
         Operand::AllPredicates => "PR".into(),
         Operand::Word(value) => match *slot {
+            SlotKind::Signs(_) => (0..4)
+                .rev()
+                .map(|lane| ["PP", "PN", "NP", "ZP"][usize::from(value >> (2 * lane) & 3)])
+                .collect(),
             SlotKind::Word { spelling, .. } => spelling.get(usize::from(value)).copied().unwrap_or("").into(),
             _ => String::new(),
         },

@@ -8,6 +8,42 @@ use crate::{Arch, Hide, Slot, SlotKind};
 const FAR: Slot = slot(SlotKind::FarLabel);
 const COND: Slot = pred_not(87, 90).hidden(Hide::Neutral);
 
+/// What BMOV reaches beside the convergence barriers.
+const WARP_STATE: &[&str] = &[
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "!",
+    "THREAD_STATE_ENUM.0",
+    "THREAD_STATE_ENUM.1",
+    "THREAD_STATE_ENUM.2",
+    "THREAD_STATE_ENUM.3",
+    "THREAD_STATE_ENUM.4",
+    "TRAP_RETURN_PC.LO",
+    "TRAP_RETURN_PC.HI",
+    "TRAP_RETURN_MASK",
+    "MEXITED",
+    "MKILL",
+    "MACTIVE",
+    "MATEXIT",
+    "OPT_STACK",
+    "API_CALL_DEPTH",
+    "ATEXIT_PC.LO",
+    "ATEXIT_PC.HI",
+];
+
 pub(super) fn add(t: &mut Rows) {
     t.row(Nop, 0x918, 0, &[], &[]);
     t.row(Exit, 0x94d, 0, &[COND], &[]);
@@ -64,8 +100,14 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &sleep);
     t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &sleep);
     let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
+    let quad = field(F::Quad, 84, 1, &["", ".PQUAD"]);
+    let state = slot(SlotKind::Word { bits: crate::Bits::run(24, 5), spelling: WARP_STATE });
     t.row(Bmov, 0x355, 0, &[reg(16), slot(SlotKind::Barrier(24))], &[clear]);
-    t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[]);
+    t.row(Bmov, 0x355, 0, &[reg(16), state], &[clear]);
+    t.row(Bmov, 0x356, 0, &[slot(SlotKind::Barrier(24)), reg(32)], &[quad]);
+    t.row(Bmov, 0x356, 0, &[state, reg(32)], &[quad]);
+    t.row(Bmov, 0xf55, 0, &[slot(SlotKind::Barrier(16)), state], &[field(F::Clear, 84, 1, &[""])]);
+    t.row(Bmov, 0xf56, 0, &[state, slot(SlotKind::Barrier(16))], &[quad]);
     t.row(Lepc, 0x34e, 0, &[reg(16)], &[]);
     t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]).since = Arch::Sm90;
     t.row(Endcollective, 0x91b, 7 << 87, &[], &[]).since = Arch::Sm90;

@@ -33,6 +33,13 @@ fn clusters(t: &mut Rows) {
     t.row(Preexit, 0x82d, 0, &[], &[]);
     let ignore = field(F::IgnoreKill, 85, 1, &["", ".IGNOREKILL"]);
     t.row(Elect, 0x82f, 0, &[pred(81), ureg(16), pred_not(87, 90)], &[ignore]);
+    // What a warp group gives back to the block, or takes from it.
+    let free = field(F::Mode, 72, 3, &["!", "!", "!", "!", "!", ".DEALLOC.CTAPOOL"]);
+    let take = field(F::Mode, 72, 3, &["!", "!", "!", "!", "!", "!", ".TRY_ALLOC.CTAPOOL"]);
+    for (opcode, count) in [(0x13c8, ureg(32)), (0x19c8, imm(32, 10))] {
+        t.row(Usetmaxreg, opcode, 0, &[count, upred(81).hidden(Hide::Always)], &[free]).uniform_guard = true;
+        t.row(Usetmaxreg, opcode, 0, &[upred(81), count], &[take]).uniform_guard = true;
+    }
     let size = field(F::Size, 73, 3, &["!", "!", "!", "!", "", ".64", ".128"]);
     let pair = SlotKind::Address {
         base: 24,
@@ -59,6 +66,9 @@ fn copies(t: &mut Rows) {
     };
     uniform(Utmaldg, 0x15b4, 0, &[at(32), at(24), cached], &[dimensions, hint]);
     uniform(Utmaldg, 0x13b4, 0, &[at(32), at(24), ureg(64), cached], &[dimensions, gather, multicast, hint]);
+    uniform(Utmapf, 0x15b8, 0, &[at(32), at(24), cached], &[dimensions, hint]);
+    let gathers = field(F::Im2col, 82, 1, &["!", ".IM2COL"]);
+    uniform(Utmapf, 0x13b8, 0, &[at(32), at(24), ureg(64), cached], &[dimensions, gathers, hint]);
     uniform(Utmastg, 0x13b5, 0, &[at(32), at(24), cached], &[dimensions, gather, hint]);
     uniform(Utmaredg, 0x13b6, 0, &[at(32), at(24), cached], &[dimensions, gather, function, hint]);
     let to = field(F::DestinationSpace, 73, 1, &[".G", ".S"]);

@@ -218,6 +218,22 @@ pub(super) fn add(t: &mut Rows) {
     let transpose = field(F::Transpose, 78, 2, &[".M88", ".MT88", ".M816", ".M832"]);
     let count = field(F::Count, 72, 2, &["", ".2", ".4"]);
     t.row(Ldsm, 0x83b, 0, &[D, LOCAL], &[transpose, count]);
+    t.row(Ldsm, 0x183b, 0, &[D, address(NO_BIT, NO_BIT, 32, NO_BIT)], &[transpose, count]);
+    let plain = field(F::Transpose, 78, 1, &[".M88", ".MT88"]);
+    t.span(Arch::Sm90, Arch::Sm120, |t| {
+        t.row(Stsm, 0x844, 0, &[LOCAL, reg(32)], &[plain, count]);
+        t.row(Stsm, 0x1844, 0, &[address(NO_BIT, NO_BIT, 64, NO_BIT), reg(32)], &[plain, count]);
+    });
+    // Copies that are under way count at an mbarrier.
+    let arrived = address(NO_BIT, NO_BIT, 64, NO_BIT);
+    let pair = field(F::Size, 73, 3, &["!", "!", "!", "!", "!", ".64"]);
+    t.span(Arch::Sm80, Arch::Sm89, |t| {
+        t.row(Arrives, 0x19b0, 0, &[arrived], &[pair]);
+    });
+    let counted = field(F::Count, 70, 2, &["", ".ARVCNT", ".TRANSCNT"]);
+    t.span(Arch::Sm90, Arch::Sm90, |t| {
+        t.row(Arrives, 0x19b0, 0, &[arrived], &[pair, counted]);
+    });
 }
 
 fn loads_and_stores(t: &mut Rows) {
@@ -349,6 +365,8 @@ fn atomics(t: &mut Rows) {
         t.row(op, whole, 0, &plain, &[E, ATOMIC, EVICT, integers, order]);
         t.row(op, float, 0, &plain, &[E, add, EVICT, floats, order]);
     }
+    t.row(Redg, 0x98e, 0, &[LOCAL, reg(32)], &[E, REDUCTION, EVICT, integers, order]);
+    t.row(Redg, 0x9a6, 0, &[LOCAL, reg(32)], &[E, add, EVICT, floats, order]);
     t.row(Redg, 0x198e, red_wide, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
     t.row(Redg, 0x19a6, red_wide, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
     for row in &mut t.0[first..] {
@@ -386,6 +404,8 @@ fn barriers_in_memory(t: &mut Rows) {
     let opt_out = field(F::OptOut, 75, 1, &["", ".OPTOUT"]);
     let count = field(F::Count, 84, 3, &["", ".A1T0", ".A0T1", ".A0TR", ".A0TX", ".ART0"]);
     t.row(Syncs, 0x19a7, 0, &[reg(16), place(NO_BIT), reg(32)], &[arrive, red, mask, opt_out, count]);
+    let control = field(F::Function, 72, 2, &[".CCTL.IV", ".CCTL.WB"]);
+    t.row(Syncs, 0x19b1, 0, &[place(NO_BIT)], &[control]);
     let exchange = field(F::Function, 72, 2, &["!", ".EXCH.64"]);
     let uniform = slot(SlotKind::Address {
         base: NO_BIT,

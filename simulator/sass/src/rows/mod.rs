@@ -33,13 +33,13 @@ macro_rules! ops {
 }
 
 ops! {
-    Acqbulk "ACQBULK", Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
+    Acqbulk "ACQBULK", Arrives "ARRIVES.LDGSTSBAR", Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
     AtomsCast "ATOMS.CAST", Bar "BAR", Bgmma "BGMMA", Bmma "BMMA", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
     Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
     Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA", Dmul "DMUL", Dsetp "DSETP",
     Elect "ELECT", Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
     F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Fence "FENCE.VIEW.ASYNC", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
-    Frnd "FRND", Fsel "FSEL", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hgmma "HGMMA", Hfma2Mma "HFMA2.MMA",
+    Frnd "FRND", Fsel "FSEL", Fswzadd "FSWZADD", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hgmma "HGMMA", Hfma2Mma "HFMA2.MMA",
     Hmma "HMMA", Hmnmx2 "HMNMX2", Hmul2 "HMUL2", Hset2 "HSET2", Hsetp2 "HSETP2",
     I2f "I2F", I2fp "I2FP", I2i "I2I", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Igmma "IGMMA", Imad "IMAD",
     ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Kill "KILL",
@@ -47,9 +47,9 @@ ops! {
     Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16",
     Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Preexit "PREEXIT", Prmt "PRMT",
     Qgmma "QGMMA", Qmma "QMMA", Qspc "QSPC", R2p "R2P", R2ur "R2UR", Red "RED", Redg "REDG", Redux "REDUX", Ret "RET", S2r "S2R", S2ur "S2UR", Sel "SEL", Sgxt "SGXT",
-    Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stas "STAS", Stl "STL", Sts "STS", Suld "SULD.D", Sust "SUST.D", Syncs "SYNCS", Tex "TEX", Tld "TLD", Tld4 "TLD4", Ublkcp "UBLKCP", Ublkpf "UBLKPF.L2", Ublkred "UBLKRED", UcgabarArv "UCGABAR_ARV", UcgabarWait "UCGABAR_WAIT", Uflo "UFLO", Uiadd3 "UIADD3",
+    Shf "SHF", Shfl "SHFL", St "ST", Stg "STG", Stas "STAS", Stl "STL", Sts "STS", Stsm "STSM.16", Suatom "SUATOM.D", Suld "SULD.D", SuldFormat "SULD.P", Sured "SURED.D", Sust "SUST.D", SustFormat "SUST.P", Syncs "SYNCS", Tex "TEX", Tld "TLD", Tld4 "TLD4", Txd "TXD", Txq "TXQ", Ublkcp "UBLKCP", Ubmsk "UBMSK", Ublkpf "UBLKPF.L2", Ublkred "UBLKRED", UcgabarArv "UCGABAR_ARV", UcgabarWait "UCGABAR_WAIT", Uflo "UFLO", Uiadd3 "UIADD3",
     Uimad "UIMAD", UimadWide "UIMAD.WIDE", Uisetp "UISETP", Uldc "ULDC", Ulea "ULEA", Ulop3 "ULOP3.LUT", Umov "UMOV",
-    Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Ushf "USHF", Utmacctl "UTMACCTL", Utmacmdflush "UTMACMDFLUSH", Utmaldg "UTMALDG", Utmaredg "UTMAREDG", Utmastg "UTMASTG", Uprmt "UPRMT",
+    Ubrev "UBREV", Upopc "UPOPC", Usel "USEL", Usetmaxreg "USETMAXREG", Usgxt "USGXT", Ushf "USHF", Utmapf "UTMAPF.L2", Utmacctl "UTMACCTL", Utmacmdflush "UTMACMDFLUSH", Utmaldg "UTMALDG", Utmaredg "UTMAREDG", Utmastg "UTMASTG", Uprmt "UPRMT",
     Vabsdiff "VABSDIFF", Vabsdiff4 "VABSDIFF4", Viadd "VIADD", Viaddmnmx "VIADDMNMX", Vimnmx "VIMNMX", Vimnmx3 "VIMNMX3", Vote "VOTE", Voteu "VOTEU",
     Warpgroup "WARPGROUP", Warpsync "WARPSYNC", Yield "YIELD", B2r "B2R",
 }
@@ -135,6 +135,7 @@ fields! {
     Tmask "`.TMASK`.",
     OptOut "`.OPTOUT`.",
     Reliable "Blackwell's kinds of convergence barriers: 1 `.RELIABLE`, 2 `.RECONVERGENT`.",
+    Quad "BMOV's `.PQUAD`.",
     IgnoreKill "`.IGNOREKILL`.",
     Im2col "Tensor copies gather columns: `.IM2COL`.",
     Multicast "Several blocks of a cluster receive: `.MULTICAST`.",

@@ -11,9 +11,15 @@ const PS: Slot = pred_not(87, 90);
 const SPECIAL: Slot = slot(SlotKind::Special);
 const PR: Slot = slot(SlotKind::AllPredicates);
 
+/// Signs with which FSWZADD takes its sources, lane by lane of a quad, the last lane first.
+const SWIZZLE: Slot = slot(SlotKind::Signs(32));
+
 pub(super) fn add(t: &mut Rows) {
-    // 75:72 name the lanes of a quad that are written: all.
-    t.alu(Mov, 0x002, FORMS_B, 0xf << 72, &[D, B], &[]);
+    let round = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
+    let derivative = field(F::NoDerivative, 77, 1, &["", ".NDV"]);
+    t.row(Fswzadd, 0x822, 0, &[D, A, reg(64), SWIZZLE], &[super::float::FTZ, round, derivative]);
+    // Which lanes of each quad are written, printed where not all are.
+    t.alu(Mov, 0x002, FORMS_B, 0, &[D, B, imm(72, 4).hidden(Hide::Ones)], &[]);
     t.alu(Sel, 0x007, FORMS_B, 0, &[D, A, B, PS], &[]);
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
     t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;

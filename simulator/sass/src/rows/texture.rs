@@ -54,7 +54,8 @@ fn textures(
         let operands = [slots, &handle, shape, &[MASK, RESIDENT]].concat();
         let place = usize::from(offset);
         let fields = [&fields[..place], &[bindless], &fields[place..]].concat();
-        let fields: Vec<Modifier> = [&[SCATTER], &fields[..]].concat();
+        let scatter: &[Modifier] = if op == Txd || op == Txq { &[] } else { &[SCATTER] };
+        let fields: Vec<Modifier> = [scatter, &fields[..]].concat();
         t.row(op, (opcode + difference) as u16, 0, &operands, &fields).until = Arch::Sm90;
     }
 }
@@ -62,6 +63,7 @@ fn textures(
 pub(super) fn add(t: &mut Rows) {
     // Two destinations of two registers each, coordinates, and what did not fit beside them.
     let [second, first, a, b] = [unreused(64), unreused(16), unreused(24), unreused(32)];
+    let b = b.hidden(Hide::Neutral);
     let lod = field(F::LevelOfDetail, 87, 3, &["", ".LZ", ".LB", ".LL", ".LC", ".LB.LC", ".LC.FDV"]);
     let derivative = field(F::NoDerivative, 77, 1, &["", ".NDV"]);
     textures(
@@ -73,7 +75,6 @@ pub(super) fn add(t: &mut Rows) {
         &[SHAPE],
         &[HALF_RESULT, lod, OFFSET, DEPTH, EVICT, derivative, NODEP],
     );
-    let b = b.hidden(Hide::Neutral);
     let component = field(F::Component, 87, 2, &[".R", ".G", ".B", ".A"]);
     let offsets = field(F::Offset, 76, 2, &["", ".AOFFI", ".PTP"]);
     textures(
@@ -98,7 +99,35 @@ pub(super) fn add(t: &mut Rows) {
         &[HALF_RESULT, level, OFFSET, EVICT, samples, clamped, NODEP],
     );
 
-    // Surfaces.
+    // Explicit derivatives.
+    let limit = field(F::LevelOfDetail, 87, 1, &["", ".LC"]);
+    let flat = slot(SlotKind::Word {
+        bits: Bits::run(61, 3),
+        spelling: &["1D", "2D", "!", "!", "ARRAY_1D", "ARRAY_2D"],
+    });
+    textures(
+        t,
+        Txd,
+        0xb6c,
+        false,
+        &[second, first, a, b],
+        &[flat],
+        &[HALF_RESULT, limit, OFFSET, EVICT, NODEP],
+    );
+    // Queries print what is asked for before the texture.
+    let what = slot(SlotKind::Word {
+        bits: Bits::run(62, 2),
+        spelling: &["TEX_HEADER_DIMENSION", "TEX_HEADER_TEXTURE_TYPE", "TEX_HEADER_SAMPLER_POS"],
+    });
+    for (difference, handle, bindless) in forms() {
+        let slots = [&[second, first, a, what], &handle[..], &[MASK]].concat();
+        t.row(Txq, (0xb6f + difference) as u16, 0, &slots, &[bindless, NODEP]).until = Arch::Sm90;
+    }
+    surfaces(t);
+}
+
+/// Loads and stores of surfaces, by bytes or by the surface's format, and atomics on them.
+fn surfaces(t: &mut Rows) {
     let shape = field(F::Shape, 61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D"]);
     let bytes = field(F::ByteAddress, 72, 1, &["", ".BA"]);
     let size = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
@@ -112,28 +141,61 @@ pub(super) fn add(t: &mut Rows) {
         descriptor: NO_BIT,
     });
     let out = field(F::OutOfRange, 59, 2, &[".IGN", "", ".TRAP"]);
-    for (load, store, handle) in [
-        (0x99a, 0x99e, vec![unreused(64)]),
-        (0xb99, 0xb9d, vec![imm(54, 5), imm(40, 14)]),
-        (0x1f99, 0x1f9d, vec![ureg(40), imm(46, 8)]),
-    ] {
-        let loaded = [&[unreused(16), coordinates], &handle[..], &[RESIDENT]].concat();
-        let stored = [&[coordinates, unreused(32)], &handle[..]].concat();
-        for (op, opcode, slots, orders) in
-            [(Suld, load, &loaded, super::memory::LOAD), (Sust, store, &stored, super::memory::STORE)]
-        {
-            let first = t.0.len();
-            super::memory::ordered(
-                t,
-                op,
-                opcode,
-                slots,
-                &[bytes, shape, EVICT, size, super::memory::ORDER, out],
-                orders,
-            );
-            for row in &mut t.0[first..] {
-                row.until = row.until.min(Arch::Sm90);
+    let components = field(
+        F::Size,
+        72,
+        4,
+        &["!", ".R", "!", ".RG", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", ""],
+    );
+    let kinds =
+        field(F::Size, 73, 3, &["", ".S32", ".U64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".SD32", ".SD64"]);
+    let reduction =
+        field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
+    let atomic =
+        field(F::Function, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"]);
+    let order = super::memory::ORDER;
+    // By a register, by bank and offset, by a described bank.
+    let handles = [vec![unreused(64)], vec![imm(54, 5), imm(40, 14)], vec![ureg(40), imm(46, 8)]];
+    let opcodes = [
+        (Suld, [0x99a, 0xb99, 0x1f99]),
+        (Sust, [0x99e, 0xb9d, 0x1f9d]),
+        (SuldFormat, [0x998, 0xb97, 0x1f97]),
+        (SustFormat, [0x99c, 0xb9b, 0x1f9b]),
+        (Sured, [0x3a0, 0x59f, 0x1f9f]),
+        (Suatom, [0x394, 0x593, 0x1f93]),
+    ];
+    let (d, data) = (unreused(16), unreused(32));
+    t.span(Arch::Sm75, Arch::Sm90, |t| {
+        for (op, opcodes) in opcodes {
+            for (handle, opcode) in handles.iter().zip(opcodes) {
+                let (front, fields, orders): (&[Slot], &[Modifier], _) = match op {
+                    Suld => {
+                        (&[d, coordinates], &[bytes, shape, EVICT, size, order, out], super::memory::LOAD)
+                    }
+                    Sust => {
+                        (&[coordinates, data], &[bytes, shape, EVICT, size, order, out], super::memory::STORE)
+                    }
+                    SuldFormat => {
+                        (&[d, coordinates], &[shape, EVICT, order, components, out], super::memory::LOAD)
+                    }
+                    SustFormat => {
+                        (&[coordinates, data], &[shape, EVICT, order, components, out], super::memory::STORE)
+                    }
+                    Sured => (
+                        &[coordinates, data],
+                        &[bytes, shape, reduction, EVICT, kinds, order, out],
+                        super::memory::STORE,
+                    ),
+                    _ => (
+                        &[pred(81), d, coordinates, data],
+                        &[bytes, shape, atomic, EVICT, kinds, order, out],
+                        super::memory::STORE,
+                    ),
+                };
+                let resident: &[Slot] = if matches!(op, Suld | SuldFormat) { &[RESIDENT] } else { &[] };
+                let slots = [front, handle, resident].concat();
+                super::memory::ordered(t, op, opcode, &slots, fields, orders);
             }
         }
-    }
+    });
 }
