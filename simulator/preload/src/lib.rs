@@ -8,6 +8,8 @@
 //! - `options`: what is simulated, from environment variables that `mockgpu run` sets;
 //! - `path` and `text`: which paths are nodes, generated files or hidden;
 //! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
+//! - `doorbell`: seeing a plain store to a doorbell page;
+//! - `record`: the other mode, in which nothing is simulated and calls to a real card are written down;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
 //!
@@ -20,6 +22,7 @@
 
 mod client;
 mod descriptor;
+mod doorbell;
 #[cfg(not(test))]
 mod exports;
 #[cfg(not(test))]
@@ -28,6 +31,7 @@ mod options;
 mod path;
 #[cfg(not(test))]
 mod process;
+mod record;
 mod report;
 mod text;
 

@@ -20,6 +20,7 @@ use nv_simulator::machine::{Machine, Managed, MapSource};
 use crate::{
     client,
     descriptor::{INHERITED, SIMULATED},
+    doorbell,
     exports::directory::Listing,
     options::Options,
     report::{self, Line},
@@ -30,12 +31,18 @@ pub(crate) struct Shared {
     machine: Option<Arc<Machine>>,
     /// Directories that are shown with changes, by the address of their stream.
     pub(crate) listings: BTreeMap<usize, Listing>,
+    /// Paths of real nodes, where calls are recorded, by descriptor.
+    pub(crate) recorded: BTreeMap<RawFd, String>,
     /// Mappings of managed memory by address: bytes, and whose they are.
     pub(crate) managed: BTreeMap<u64, (u64, Managed)>,
 }
 
-static SHARED: Mutex<Shared> =
-    Mutex::new(Shared { machine: None, listings: BTreeMap::new(), managed: BTreeMap::new() });
+static SHARED: Mutex<Shared> = Mutex::new(Shared {
+    machine: None,
+    listings: BTreeMap::new(),
+    recorded: BTreeMap::new(),
+    managed: BTreeMap::new(),
+});
 /// The process that made the machine. A child between `vfork` and `exec` runs in the same memory and has another id.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 /// The last lines of the report are written.
@@ -271,6 +278,7 @@ pub(crate) unsafe fn ioctl(fd: RawFd, request: u32, address: u64) -> Result<(), 
             unsafe { client::write(address, &argument) }?;
         }
         result?;
+        doorbell::look(&machine);
         if node == Node::Ctl {
             attach(&machine, nr(request), &argument)?;
         }
@@ -304,6 +312,9 @@ fn attach(machine: &Machine, number: u32, argument: &[u8]) -> Result<(), Errno> 
     }
     let fd = get(&MapMemory::fd)? as u32 as i32;
     let Some(source) = machine.attached(Fd(fd))? else { return Ok(()) };
+    if source.doorbell {
+        doorbell::expect();
+    }
     // A part of memory that does not begin at its start: only an `mmap` that this library sees can map it. The
     // descriptor stays as it was, and an `mmap` past the library fails.
     if source.offset != 0 {

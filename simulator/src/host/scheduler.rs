@@ -39,6 +39,8 @@ const IDLE_POLLS: u32 = 10_000;
 /// How long a blocked acquire sleeps between two looks at memory: at first, and at most.
 const BLOCKED_FIRST: Duration = Duration::from_micros(5);
 const BLOCKED_LAST: Duration = Duration::from_micros(500);
+/// Looks before the sleeps become longer.
+const BLOCKED_TRIES: u32 = 32;
 
 /// Reports kept; older ones are dropped.
 const REPORTS: usize = 256;
@@ -200,11 +202,9 @@ impl Slot {
                 }
                 Ok(Step::Blocked { address, payload }) => {
                     self.set_state(ChannelState::Blocked { address, payload });
+                    self.sleep(Some(blocked));
                     tries += 1;
-                    if tries < 32 {
-                        thread::yield_now();
-                    } else {
-                        self.sleep(Some(blocked));
+                    if tries > BLOCKED_TRIES {
                         blocked = (blocked * 2).min(BLOCKED_LAST);
                     }
                 }
@@ -517,6 +517,31 @@ impl Host {
     pub fn doorbell(&self, token: u32) {
         for slot in self.shared.slots().iter().filter(|slot| slot.spec.token == token) {
             slot.wake();
+        }
+    }
+
+    /// Some doorbell rang: looks at every channel.
+    pub fn announce(&self) {
+        for slot in self.shared.slots() {
+            slot.wake();
+        }
+    }
+
+    /// Waits until every channel is out of work or waits for a semaphore; false if `limit` passes first.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            let settled = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
+                ChannelState::Idle => !slot.has_new_entries(),
+                ChannelState::Disabled => !slot.enabled.load(Ordering::Acquire),
+                ChannelState::Running => false,
+                ChannelState::Hung | ChannelState::Dead | ChannelState::Blocked { .. } => true,
+            });
+            if settled || Instant::now() >= end {
+                return settled;
+            }
+            // A thread that sleeps is woken in time on a busy machine; one that yields is not.
+            thread::sleep(Duration::from_micros(3));
         }
     }
 
