@@ -11,14 +11,18 @@ use crate::{
     process::{closing, duplicated, owns, shared},
 };
 
-// SAFETY of all: the signatures are those of the functions of these names.
+// SAFETY: the signature is that of the function of this name.
 static CLOSE: Next<unsafe extern "C" fn(c_int) -> c_int> = unsafe { Next::new(c"close") };
+// SAFETY: the signature is that of the function of this name.
 static DUP: Next<unsafe extern "C" fn(c_int) -> c_int> = unsafe { Next::new(c"dup") };
+// SAFETY: the signature is that of the function of this name.
 static DUP2: Next<unsafe extern "C" fn(c_int, c_int) -> c_int> = unsafe { Next::new(c"dup2") };
+// SAFETY: the signature is that of the function of this name.
 static DUP3: Next<unsafe extern "C" fn(c_int, c_int, c_int) -> c_int> = unsafe { Next::new(c"dup3") };
 static CLOSE_RANGE: Next<unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int> =
     // SAFETY: as above.
     unsafe { Next::new(c"close_range") };
+// SAFETY: the signature is that of the function of this name.
 static CLOSE_FROM: Next<unsafe extern "C" fn(c_int)> = unsafe { Next::new(c"closefrom") };
 
 type Control = unsafe extern "C" fn(c_int, c_int, ...) -> c_int;

@@ -17,9 +17,11 @@ use crate::{
 
 type Read = unsafe extern "C" fn(*mut DIR) -> *mut dirent;
 
-// SAFETY of all: the signatures are those of the functions of these names.
+// SAFETY: the signature is that of the function of this name.
 static OPEN: Next<unsafe extern "C" fn(*const c_char) -> *mut DIR> = unsafe { Next::new(c"opendir") };
+// SAFETY: the signature is that of the function of this name.
 static CLOSE: Next<unsafe extern "C" fn(*mut DIR) -> c_int> = unsafe { Next::new(c"closedir") };
+// SAFETY: the signature is that of the function of this name.
 static REWIND: Next<unsafe extern "C" fn(*mut DIR)> = unsafe { Next::new(c"rewinddir") };
 
 /// Streams that are shown with changes: while there are none, reading any stream costs one load more.

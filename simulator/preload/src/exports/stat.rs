@@ -113,6 +113,7 @@ macro_rules! by_path {
         pub unsafe extern "C" fn $name($($version: c_int,)? path: *const c_char, to: *mut Stat) -> c_int {
             // SAFETY: the signature is that of the function of this name.
             static NEXT: Next<unsafe extern "C" fn($(by_path!(@int $version),)? *const c_char, *mut Stat) -> c_int> =
+                // SAFETY: the signature is that of the function of this name.
                 unsafe { Next::new($literal) };
             // SAFETY: the caller's arguments.
             if let Some(result) = unsafe { path_stat(libc::AT_FDCWD, path, to) } {
@@ -138,6 +139,7 @@ macro_rules! by_descriptor {
         pub unsafe extern "C" fn $name($($version: c_int,)? fd: c_int, to: *mut Stat) -> c_int {
             // SAFETY: the signature is that of the function of this name.
             static NEXT: Next<unsafe extern "C" fn($(by_path!(@int $version),)? c_int, *mut Stat) -> c_int> =
+                // SAFETY: the signature is that of the function of this name.
                 unsafe { Next::new($literal) };
             // SAFETY: the caller's argument.
             if let Some(result) = unsafe { descriptor_stat(fd, to) } {
@@ -169,6 +171,7 @@ macro_rules! by_directory {
             // SAFETY: the signature is that of the function of this name.
             static NEXT: Next<
                 unsafe extern "C" fn($(by_path!(@int $version),)? c_int, *const c_char, *mut Stat, c_int) -> c_int,
+            // SAFETY: the signature is that of the function of this name.
             > = unsafe { Next::new($literal) };
             // SAFETY: the caller's arguments.
             let known = unsafe {

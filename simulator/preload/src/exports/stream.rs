@@ -30,6 +30,7 @@ macro_rules! stream {
         pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
             // SAFETY: the signature is that of the function of this name.
             static NEXT: Next<unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE> =
+                // SAFETY: the signature is that of the function of this name.
                 unsafe { Next::new($literal) };
             // SAFETY: the caller passes a path and a mode.
             let (known, writes) = unsafe {

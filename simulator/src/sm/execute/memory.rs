@@ -470,7 +470,11 @@ unsafe fn gather<const BYTES: usize, const WORDS: usize>(
 
 /// Loads from global memory.
 #[inline(always)]
-fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
     let wide = op.payload & WIDE != 0;
     let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
     let pattern = if BYTES == 4 {
@@ -544,7 +548,11 @@ fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(core: &mut Core
 
 /// Loads from shared memory.
 #[inline(always)]
-fn load_shared<L: Level, const BYTES: usize, const WORDS: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn load_shared<L: Level, const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
     let at = core.short_addresses(op);
     let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
