@@ -24,9 +24,6 @@ use crate::{
     uvm::ClientView,
 };
 
-/// The doorbell's offset in the usermode page (`dev_usermode`, NV_USERMODE_NOTIFY_CHANNEL_PENDING).
-const DOORBELL: u32 = 0x90;
-
 /// Why a machine could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -167,6 +164,20 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The doorbell's offset in the usermode page (`dev_usermode`, NV_USERMODE_NOTIFY_CHANNEL_PENDING).
+    pub const DOORBELL: u32 = 0x90;
+
+    /// The doorbell pages of all GPUs.
+    pub fn doorbells(&self) -> Vec<Doorbell> {
+        let kernel = self.kernel();
+        let doorbell = |gpu: &Gpu| {
+            let (page, host) = (Arc::clone(&gpu.usermode), Arc::clone(&gpu.host));
+            let inode = page.fd().and_then(|fd| nix::sys::stat::fstat(fd).ok())?.st_ino;
+            Some(Doorbell { page, inode, host })
+        };
+        kernel.gpus.iter().filter_map(doorbell).collect()
+    }
+
     /// A machine to be described further: no GPU yet.
     pub fn builder() -> Builder {
         Builder {
@@ -307,7 +318,13 @@ impl Machine {
         let Some(context) = self.kernel().file(fd)?.context.clone() else { return Ok(None) };
         let file = context.backing.client_file(!context.read_only)?;
         let length = context.length.next_multiple_of(PAGE);
-        Ok(Some(MapSource { file, offset: context.offset, length, managed: None }))
+        Ok(Some(MapSource {
+            file,
+            offset: context.offset,
+            length,
+            managed: None,
+            doorbell: context.doorbell.is_some(),
+        }))
     }
 
     /// Checks a mapping as `mmap` of the descriptor does and gives the file to map instead, for callers that map
@@ -320,11 +337,23 @@ impl Machine {
             drop(kernel);
             let file = view.backing.client_file(true)?;
             let managed = Some(Managed(serial));
-            return Ok(MapSource { file, offset: view.offset, length: mapping.length, managed });
+            return Ok(MapSource {
+                file,
+                offset: view.offset,
+                length: mapping.length,
+                managed,
+                doorbell: false,
+            });
         }
         let (context, length, _) = self.mappable(fd, &mapping)?;
         let file = context.backing.client_file(!context.read_only)?;
-        Ok(MapSource { file, offset: context.offset, length, managed: None })
+        Ok(MapSource {
+            file,
+            offset: context.offset,
+            length,
+            managed: None,
+            doorbell: context.doorbell.is_some(),
+        })
     }
 
     /// The caller took away its mapping of managed memory, or could not make it.
@@ -373,6 +402,19 @@ pub struct MapSource {
     pub length: u64,
     /// Set where the mapping is one of managed memory.
     pub managed: Option<Managed>,
+    /// Whether it is a doorbell page.
+    pub doorbell: bool,
+}
+
+/// A GPU's doorbell page, for those who watch the client's stores to it.
+#[derive(Clone, Debug)]
+pub struct Doorbell {
+    /// The page, and the registers around it.
+    pub page: Arc<Backing>,
+    /// The inode of the page's file, by which its mappings can be told.
+    pub inode: u64,
+    /// Whom the doorbell rings.
+    pub host: Arc<Host>,
 }
 
 /// Whose managed memory a mapping is: a UVM file.
@@ -441,7 +483,7 @@ impl Mmio for Machine {
     fn write32(&self, page: u64, offset: u32, value: u32) -> Result<(), Errno> {
         let (host, memory) = self.doorbell_page(page, offset)?;
         memory.write_u32(offset.into(), value).map_err(|_| Errno::EFAULT)?;
-        if offset == DOORBELL {
+        if offset == Self::DOORBELL {
             host.doorbell(value);
         }
         Ok(())

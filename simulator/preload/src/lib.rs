@@ -8,6 +8,7 @@
 //! - `options`: what is simulated, from environment variables that `mockgpu run` sets;
 //! - `path` and `text`: which paths are nodes, generated files or hidden;
 //! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
+//! - `doorbell`: seeing a plain store to a doorbell page;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
 //!
@@ -20,6 +21,7 @@
 
 mod client;
 mod descriptor;
+mod doorbell;
 #[cfg(not(test))]
 mod exports;
 #[cfg(not(test))]

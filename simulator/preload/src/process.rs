@@ -20,6 +20,7 @@ use nv_simulator::machine::{Machine, Managed, MapSource};
 use crate::{
     client,
     descriptor::{INHERITED, SIMULATED},
+    doorbell,
     exports::directory::Listing,
     options::Options,
     report::{self, Line},
@@ -271,6 +272,7 @@ pub(crate) unsafe fn ioctl(fd: RawFd, request: u32, address: u64) -> Result<(), 
             unsafe { client::write(address, &argument) }?;
         }
         result?;
+        doorbell::look(&machine);
         if node == Node::Ctl {
             attach(&machine, nr(request), &argument)?;
         }
@@ -304,6 +306,9 @@ fn attach(machine: &Machine, number: u32, argument: &[u8]) -> Result<(), Errno> 
     }
     let fd = get(&MapMemory::fd)? as u32 as i32;
     let Some(source) = machine.attached(Fd(fd))? else { return Ok(()) };
+    if source.doorbell {
+        doorbell::expect();
+    }
     // A part of memory that does not begin at its start: only an `mmap` that this library sees can map it. The
     // descriptor stays as it was, and an `mmap` past the library fails.
     if source.offset != 0 {

@@ -520,6 +520,30 @@ impl Host {
         }
     }
 
+    /// Some doorbell rang: looks at every channel.
+    pub fn announce(&self) {
+        for slot in self.shared.slots() {
+            slot.wake();
+        }
+    }
+
+    /// Waits until every channel is out of work or waits for a semaphore; false if `limit` passes first.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            let settled = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
+                ChannelState::Idle => !slot.has_new_entries(),
+                ChannelState::Disabled => !slot.enabled.load(Ordering::Acquire),
+                ChannelState::Running => false,
+                ChannelState::Hung | ChannelState::Dead | ChannelState::Blocked { .. } => true,
+            });
+            if settled || Instant::now() >= end {
+                return settled;
+            }
+            thread::yield_now();
+        }
+    }
+
     /// What a channel is doing. `None` for one that does not exist.
     pub fn channel_state(&self, id: ChannelId) -> Option<ChannelState> {
         self.slot(id).map(|slot| *lock(&slot.state))

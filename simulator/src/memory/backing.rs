@@ -161,6 +161,11 @@ impl Backing {
         self.file.as_ref().map(|file| file.as_fd())
     }
 
+    /// The address of the simulator's own mapping, to tell it from mappings of clients.
+    pub fn address(&self) -> u64 {
+        self.base.as_ptr() as u64
+    }
+
     /// Where byte `offset` lies, if `offset + bytes` is inside the object. The pointer is valid while the object
     /// lives; whoever uses it must access it atomically and not write to a read-only object.
     pub(crate) fn pointer(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
