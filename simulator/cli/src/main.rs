@@ -55,6 +55,8 @@ enum Command {
     /// The exit code is the program's. Where that is 0 although a GPU faulted, or lacked something that was asked for,
     /// it is 3.
     Run(run::Run),
+    /// Run a program on this machine's own card and record what it asks of the device nodes.
+    Record(run::RecordCalls),
     /// What `run` starts: not for people.
     #[command(hide = true)]
     Become(run::Become),
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Run(options)) => run::run(&options).map_err(Into::into),
+        Some(Command::Record(options)) => run::record(&options).map_err(Into::into),
         Some(Command::Become(options)) => run::become_program(&options).map_err(Into::into),
     };
     match result {

@@ -72,6 +72,17 @@ pub struct Run {
     command: Vec<OsString>,
 }
 
+/// What to record.
+#[derive(Debug, Args)]
+pub struct RecordCalls {
+    /// The file to write: a JSON object a line, as `dump ioctl` reads it
+    #[arg(short, long, default_value = "mockgpu.ioctls.jsonl")]
+    output: PathBuf,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
 /// The program of a second start of the tool.
 #[derive(Debug, Args)]
 pub struct Become {
@@ -265,6 +276,7 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
         .env("MOCKGPU_GPU", gpu.as_ref().map_or("", |gpu| gpu.get_name()))
         .env("MOCKGPU_GPUS", options.gpus.to_string())
         .env("MOCKGPU_DRIVER", &options.driver)
+        .env_remove("MOCKGPU_RECORD")
         .env("MOCKGPU_REPORT", format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     match &options.vram {
         Some(bytes) => command.env("MOCKGPU_VRAM", bytes),
@@ -289,6 +301,21 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
         (None, Some(signal)) => ExitCode::from(128 + signal as u8),
         (None, None) => ExitCode::FAILURE,
     })
+}
+
+/// Runs the program on this machine's own card and records what it asks of the nodes. Becomes the program.
+pub fn record(options: &RecordCalls) -> Result<ExitCode, RunError> {
+    let tool = std::env::current_exe().map_err(io("the path of this program"))?;
+    let library = library(&tool)?;
+    // A recording is of one run.
+    File::create(&options.output).map_err(io("the recording"))?;
+    let output = options.output.canonicalize().map_err(io("the recording"))?;
+    let program = &options.command[0];
+    let mut command = Command::new(program);
+    command.args(&options.command[1..]).env("MOCKGPU_RECORD", output);
+    command.env("LD_PRELOAD", preload(&library, std::env::var_os("LD_PRELOAD")));
+    let source = command.exec();
+    Err(RunError::Start { program: program.to_string_lossy().into_owned(), source })
 }
 
 /// The second start: ends with its parent, then becomes the program.

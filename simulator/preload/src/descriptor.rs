@@ -13,6 +13,8 @@ pub(crate) struct Set([AtomicU64; LIMIT / 64]);
 
 /// Descriptors of the machine of this process.
 pub(crate) static SIMULATED: Set = Set::new();
+/// Descriptors of real nodes, where calls are recorded.
+pub(crate) static RECORDED: Set = Set::new();
 /// Descriptors of the machine of the process that forked this one.
 pub(crate) static INHERITED: Set = Set::new();
 

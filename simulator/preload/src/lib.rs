@@ -9,6 +9,7 @@
 //! - `path` and `text`: which paths are nodes, generated files or hidden;
 //! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
 //! - `doorbell`: seeing a plain store to a doorbell page;
+//! - `record`: the other mode, in which nothing is simulated and calls to a real card are written down;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
 //!
@@ -30,6 +31,7 @@ mod options;
 mod path;
 #[cfg(not(test))]
 mod process;
+mod record;
 mod report;
 mod text;
 

@@ -16,6 +16,9 @@ pub(crate) const VRAM: &str = "MOCKGPU_VRAM";
 /// A file that reports are appended to.
 pub(crate) const REPORT: &str = "MOCKGPU_REPORT";
 
+/// A file that calls are recorded in. Nothing is simulated then: the nodes are the real ones.
+pub(crate) const RECORD: &str = "MOCKGPU_RECORD";
+
 /// What is simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {

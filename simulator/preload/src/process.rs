@@ -31,12 +31,18 @@ pub(crate) struct Shared {
     machine: Option<Arc<Machine>>,
     /// Directories that are shown with changes, by the address of their stream.
     pub(crate) listings: BTreeMap<usize, Listing>,
+    /// Paths of real nodes, where calls are recorded, by descriptor.
+    pub(crate) recorded: BTreeMap<RawFd, String>,
     /// Mappings of managed memory by address: bytes, and whose they are.
     pub(crate) managed: BTreeMap<u64, (u64, Managed)>,
 }
 
-static SHARED: Mutex<Shared> =
-    Mutex::new(Shared { machine: None, listings: BTreeMap::new(), managed: BTreeMap::new() });
+static SHARED: Mutex<Shared> = Mutex::new(Shared {
+    machine: None,
+    listings: BTreeMap::new(),
+    recorded: BTreeMap::new(),
+    managed: BTreeMap::new(),
+});
 /// The process that made the machine. A child between `vfork` and `exec` runs in the same memory and has another id.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 /// The last lines of the report are written.

@@ -104,8 +104,13 @@ fn look() {
     let metadata = fs::metadata("/dev/nvidia5").expect("the last of six GPUs");
     assert!(metadata.file_type().is_char_device());
     assert!(fs::metadata("/dev/nvidia6").is_err());
-    let names: Vec<_> = fs::read_dir("/dev").expect("listed").flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(names.iter().filter(|name| name.to_string_lossy().starts_with("nvidia")).count(), 8, "{names:?}");
+    let names: Vec<_> =
+        fs::read_dir("/dev").expect("listed").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(
+        names.iter().filter(|name| name.to_string_lossy().starts_with("nvidia")).count(),
+        8,
+        "{names:?}"
+    );
     let version = fs::read_to_string("/proc/driver/nvidia/version").expect("generated");
     assert!(version.contains(" 610.10 "), "{version}");
     assert!(fs::read_to_string("/proc/devices").expect("generated").contains("195 nvidia\n"));
@@ -236,14 +241,18 @@ fn count(folder: &str) -> usize {
 fn cycles() {
     compute();
     thread::sleep(Duration::from_millis(50));
-    let counts = || (count("/proc/self/fd"), fs::read_to_string("/proc/self/maps").expect("maps").lines().count());
+    let counts =
+        || (count("/proc/self/fd"), fs::read_to_string("/proc/self/maps").expect("maps").lines().count());
     let before = counts();
     for _ in 0..30 {
         compute();
     }
     let after = counts();
     // Stacks of threads that ended are kept for new ones.
-    assert!(after.0 <= before.0 && after.1 <= before.1 + 8, "descriptors and mappings {before:?}, then {after:?}");
+    assert!(
+        after.0 <= before.0 && after.1 <= before.1 + 8,
+        "descriptors and mappings {before:?}, then {after:?}"
+    );
 }
 
 #[test]

@@ -39,6 +39,8 @@ const IDLE_POLLS: u32 = 10_000;
 /// How long a blocked acquire sleeps between two looks at memory: at first, and at most.
 const BLOCKED_FIRST: Duration = Duration::from_micros(5);
 const BLOCKED_LAST: Duration = Duration::from_micros(500);
+/// Looks before the sleeps become longer.
+const BLOCKED_TRIES: u32 = 32;
 
 /// Reports kept; older ones are dropped.
 const REPORTS: usize = 256;
@@ -200,11 +202,9 @@ impl Slot {
                 }
                 Ok(Step::Blocked { address, payload }) => {
                     self.set_state(ChannelState::Blocked { address, payload });
+                    self.sleep(Some(blocked));
                     tries += 1;
-                    if tries < 32 {
-                        thread::yield_now();
-                    } else {
-                        self.sleep(Some(blocked));
+                    if tries > BLOCKED_TRIES {
                         blocked = (blocked * 2).min(BLOCKED_LAST);
                     }
                 }
@@ -540,7 +540,8 @@ impl Host {
             if settled || Instant::now() >= end {
                 return settled;
             }
-            thread::yield_now();
+            // A thread that sleeps is woken in time on a busy machine; one that yields is not.
+            thread::sleep(Duration::from_micros(3));
         }
     }
 

@@ -6,9 +6,9 @@ use nv_abi::Errno;
 
 use super::fail;
 use crate::{
-    descriptor::{INHERITED, SIMULATED},
+    descriptor::{INHERITED, RECORDED, SIMULATED},
     next::Next,
-    process::{closing, duplicated, owns},
+    process::{closing, duplicated, owns, shared},
 };
 
 // SAFETY of all: the signatures are those of the functions of these names.
@@ -38,6 +38,7 @@ pub(crate) unsafe fn replace(from: c_int, to: c_int, close_on_exec: bool) -> c_i
 
 /// Takes a descriptor off the books that is about to be closed or replaced.
 fn forget(fd: c_int) {
+    RECORDED.remove(fd);
     if owns(fd) {
         // The number goes away whatever the machine says to it.
         let _ = closing(fd);
@@ -53,6 +54,12 @@ fn copied(from: c_int, to: c_int) -> c_int {
     }
     if INHERITED.contains(from) {
         INHERITED.insert(to);
+    }
+    if RECORDED.contains(from) && RECORDED.insert(to) {
+        let mut shared = shared();
+        if let Some(path) = shared.recorded.get(&from).cloned() {
+            shared.recorded.insert(to, path);
+        }
     }
     if owns(from)
         && let Err(errno) = duplicated(from, to)

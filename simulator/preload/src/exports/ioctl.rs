@@ -9,9 +9,10 @@ use nv_abi::Errno;
 
 use super::{fail, status};
 use crate::{
-    descriptor::INHERITED,
+    descriptor::{INHERITED, RECORDED},
     next::Next,
     process::{self, owns},
+    record,
     report::{self, Line},
 };
 
@@ -41,9 +42,17 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             return fail(Errno(libc::EIO));
         }
     }
-    match NEXT.get() {
-        // SAFETY: the caller's arguments, passed on.
-        Some(next) => unsafe { next(fd, request, argument) },
-        None => fail(Errno::ENOSYS),
+    let Some(next) = NEXT.get() else { return fail(Errno::ENOSYS) };
+    // SAFETY: the caller's arguments, passed on.
+    let call = || unsafe { next(fd, request, argument) };
+    if !RECORDED.contains(fd) || OF_ANY_FILE.contains(&request) {
+        return call();
     }
+    let path = process::shared().recorded.get(&fd).cloned();
+    let Some(path) = path else { return call() };
+    let (result, errno) = record::ioctl(&path, fd, request as u32, argument as u64, || {
+        let result = call();
+        (result, if result == 0 { 0 } else { process::last_error().0 })
+    });
+    if result == 0 { 0 } else { fail(Errno(errno)) }
 }

@@ -14,8 +14,10 @@ use nv_abi::{Errno, Mapping};
 
 use super::fail;
 use crate::{
+    descriptor::RECORDED,
     next::Next,
     process::{map_source, owns, shared, unmapped},
+    record,
 };
 
 type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -45,7 +47,12 @@ macro_rules! map {
             let Some(next) = NEXT.get() else { return failed(Errno::ENOSYS) };
             if flags & libc::MAP_ANONYMOUS != 0 || !owns(fd) {
                 // SAFETY: the caller's arguments, passed on.
-                return unsafe { next(address, length, protection, flags, fd, offset) };
+                let mapped = unsafe { next(address, length, protection, flags, fd, offset) };
+                if flags & libc::MAP_ANONYMOUS == 0 && RECORDED.contains(fd) && mapped != libc::MAP_FAILED {
+                    let path = shared().recorded.get(&fd).cloned().unwrap_or_default();
+                    record::mapped(&path, fd, mapped as u64, length as u64, protection, flags, offset);
+                }
+                return mapped;
             }
             // Where the mapping is to be exactly; elsewhere the address is only a hint.
             let fixed =

@@ -23,6 +23,7 @@ use nv_abi::Errno;
 use crate::{
     options::Options,
     path::{self, Known},
+    record,
 };
 
 /// Sets `errno` and gives what functions of libc return then.
@@ -51,7 +52,7 @@ unsafe fn look(directory: RawFd, path: *const c_char) -> Option<(Known, &'static
     }
     // SAFETY: by contract.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if !path::is_candidate(bytes) {
+    if !path::is_candidate(bytes) || record::file().is_some() {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?;

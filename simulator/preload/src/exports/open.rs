@@ -1,7 +1,7 @@
 //! `open` and its kin.
 
 use std::{
-    ffi::{c_char, c_int, c_uint},
+    ffi::{CStr, c_char, c_int, c_uint},
     io::{Seek, Write},
     os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd},
 };
@@ -10,10 +10,12 @@ use nv_abi::Errno;
 
 use super::{fail, look};
 use crate::{
+    descriptor::RECORDED,
     next::Next,
     options::Options,
     path::Known,
-    process::{guarded, last_error, open as open_node},
+    process::{guarded, last_error, open as open_node, shared},
+    record,
     text::Text,
 };
 
@@ -37,6 +39,28 @@ pub(super) fn text_file(text: Text, options: &Options, close_on_exec: bool) -> R
         Ok(()) => Ok(file.into_raw_fd()),
         Err(error) => Err(Errno(error.raw_os_error().unwrap_or(libc::EIO))),
     }
+}
+
+/// Writes down that a real node was opened, where calls are recorded.
+///
+/// # Safety
+/// `path` must be null or a C string.
+unsafe fn opened(path: *const c_char, flags: c_int, fd: c_int) -> c_int {
+    if record::file().is_some() && !path.is_null() {
+        // SAFETY: by contract.
+        let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
+        if record::is_node(&path) {
+            let result = if fd < 0 { -last_error().0 } else { fd };
+            record::opened(&path, flags, result);
+            if fd >= 0 && RECORDED.insert(fd) {
+                shared().recorded.insert(fd, path.into_owned());
+            }
+            if fd < 0 {
+                return fail(Errno(-result));
+            }
+        }
+    }
+    fd
 }
 
 /// Opens what the simulated module decides about; `None` for everything else.
@@ -77,7 +101,7 @@ macro_rules! open {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { next(path, flags, mode) },
+                Some(next) => unsafe { opened(path, flags, next(path, flags, mode)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -105,7 +129,7 @@ macro_rules! openat {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { next(directory, path, flags, mode) },
+                Some(next) => unsafe { opened(path, flags, next(directory, path, flags, mode)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -129,7 +153,7 @@ macro_rules! open_2 {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { next(path, flags) },
+                Some(next) => unsafe { opened(path, flags, next(path, flags)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -152,7 +176,7 @@ macro_rules! openat_2 {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { next(directory, path, flags) },
+                Some(next) => unsafe { opened(path, flags, next(directory, path, flags)) },
                 None => fail(Errno::ENOSYS),
             }
         }
