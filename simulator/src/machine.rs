@@ -171,11 +171,20 @@ impl Machine {
     pub fn doorbells(&self) -> Vec<Doorbell> {
         let kernel = self.kernel();
         let doorbell = |gpu: &Gpu| {
-            let (page, host) = (Arc::clone(&gpu.usermode), Arc::clone(&gpu.host));
-            let inode = page.fd().and_then(|fd| nix::sys::stat::fstat(fd).ok())?.st_ino;
-            Some(Doorbell { page, inode, host })
+            let host = Arc::clone(&gpu.host);
+            let inode = gpu.usermode.inode()?;
+            let put_pointer = |(memory, offset): (Arc<Backing>, u64)| {
+                Some(PutPointer { inode: memory.inode()?, offset, mapped_at: memory.address() })
+            };
+            let put_pointers = host.put_pointers().into_iter().filter_map(put_pointer).collect();
+            Some(Doorbell { inode, address: gpu.usermode.address(), put_pointers, host })
         };
         kernel.gpus.iter().filter_map(doorbell).collect()
+    }
+
+    /// How many channels have been made so far, on all GPUs.
+    pub fn channels_made(&self) -> u32 {
+        self.hosts.iter().map(|host| host.channels_made()).sum()
     }
 
     /// A machine to be described further: no GPU yet.
@@ -406,13 +415,26 @@ pub struct MapSource {
     pub doorbell: bool,
 }
 
+/// A channel's put pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutPointer {
+    /// The inode of the memory's file.
+    pub inode: u64,
+    /// Bytes into the file.
+    pub offset: u64,
+    /// The simulator's own mapping of the memory.
+    pub mapped_at: u64,
+}
+
 /// A GPU's doorbell page, for those who watch the client's stores to it.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
-    /// The page, and the registers around it.
-    pub page: Arc<Backing>,
     /// The inode of the page's file, by which its mappings can be told.
     pub inode: u64,
+    /// The simulator's own mapping of it.
+    pub address: u64,
+    /// Where the GPU's channels have their put pointers, which a client stores to before it rings.
+    pub put_pointers: Vec<PutPointer>,
     /// Whom the doorbell rings.
     pub host: Arc<Host>,
 }

@@ -5,6 +5,10 @@
 //! channels, and gives them a moment: short work is done when the store returns, as on a card, which is a hundred times
 //! faster than a program can look. Some clients count on that without knowing. Where the host kernel does not offer it,
 //! the simulator's own look at the put pointers has to do.
+//!
+//! The page must be open for the store and closed again before the next one, however late this thread runs. So it takes
+//! turns with the pages of the put pointers, which a program stores to before it rings: a store to the doorbell closes
+//! them and opens the doorbell, a store to a put pointer closes the doorbell and opens that.
 
 use std::{
     collections::BTreeMap,
@@ -14,19 +18,13 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use nv_simulator::machine::{Doorbell, Machine};
+use nv_simulator::{host::Host, machine::Machine};
 
 /// How long a store to a doorbell waits for the work that it announces.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How long the page stays open for the store; one that comes later is told of again.
-const OPEN: Duration = Duration::from_millis(2);
-/// Between two looks. A thread that sleeps is woken in time on a busy machine; one that yields is not.
-const PAUSE: Duration = Duration::from_micros(3);
-/// A token that no channel has, by which a store is seen to have happened.
-const NO_TOKEN: u32 = u32::MAX;
 /// How many ioctls after RM_MAP_MEMORY the program's mapping is looked for.
 const LOOKS: u32 = 16;
 
@@ -49,11 +47,19 @@ const MESSAGE_ADDRESS: usize = 16;
 /// Bytes that are protected: the page with the doorbell register.
 const PAGE: u64 = 4096;
 
+/// What a watched page holds, and of which GPU.
+#[derive(Clone)]
+struct Page {
+    host: Arc<Host>,
+    /// The doorbell, not a put pointer.
+    doorbell: bool,
+}
+
 /// The descriptor by which the host kernel tells of stores, and what it watches.
 struct Watch {
     file: OwnedFd,
     /// By the page's address in the program.
-    pages: Mutex<BTreeMap<u64, Doorbell>>,
+    pages: Mutex<BTreeMap<u64, Page>>,
 }
 
 impl Watch {
@@ -69,7 +75,7 @@ impl Watch {
         watch.call(UFFDIO_API, &mut [UFFD_API, features, 0]).then_some(watch)
     }
 
-    fn pages(&self) -> MutexGuard<'_, BTreeMap<u64, Doorbell>> {
+    fn pages(&self) -> MutexGuard<'_, BTreeMap<u64, Page>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,11 +91,13 @@ impl Watch {
         self.call(UFFDIO_WRITEPROTECT, &mut [page, PAGE, mode])
     }
 
-    fn add(&self, page: u64, doorbell: Doorbell) {
-        if self.call(UFFDIO_REGISTER, &mut [page, PAGE, UFFDIO_REGISTER_MODE_WP, 0]) {
-            self.pages().insert(page, doorbell);
-            if !self.protect(page, true) {
-                self.remove(page);
+    fn add(&self, address: u64, page: Page) {
+        if self.call(UFFDIO_REGISTER, &mut [address, PAGE, UFFDIO_REGISTER_MODE_WP, 0]) {
+            let doorbell = page.doorbell;
+            self.pages().insert(address, page);
+            // Put pointers are closed when the doorbell is first opened.
+            if doorbell && !self.protect(address, true) {
+                self.remove(address);
             }
         }
     }
@@ -123,36 +131,33 @@ impl Watch {
             }
             let mut address = [0; 8];
             address.copy_from_slice(&message[MESSAGE_ADDRESS..MESSAGE_ADDRESS + 8]);
-            let page = u64::from_le_bytes(address) & !(PAGE - 1);
-            let doorbell = self.pages().get(&page).cloned();
-            match doorbell {
-                Some(doorbell) => self.ring(page, &doorbell),
-                None => self.remove(page),
-            }
+            self.stored(u64::from_le_bytes(address) & !(PAGE - 1));
         }
     }
 
-    fn ring(&self, page: u64, doorbell: &Doorbell) {
-        doorbell.host.announce();
-        doorbell.host.settle(PATIENCE);
-        let register = Machine::DOORBELL.into();
-        // A page of memory that lives as long as the machine: neither access fails.
-        let marked = doorbell.page.write_u32(register, NO_TOKEN).is_ok();
-        if !self.protect(page, false) {
-            return self.remove(page);
+    /// The program is about to store to a page and waits.
+    fn stored(&self, address: u64) {
+        let page = self.pages().get(&address).cloned();
+        let Some(page) = page else { return self.remove(address) };
+        if page.doorbell {
+            page.host.announce();
+            page.host.settle(PATIENCE);
         }
-        let end = Instant::now() + OPEN;
-        while marked && doorbell.page.read_u32(register) == Ok(NO_TOKEN) && Instant::now() < end {
-            thread::sleep(PAUSE);
-        }
-        if !self.protect(page, true) {
-            self.remove(page);
+        let turn = |other: &Page| other.doorbell != page.doorbell && Arc::ptr_eq(&other.host, &page.host);
+        let others: Vec<u64> =
+            self.pages().iter().filter(|(_, other)| turn(other)).map(|(address, _)| *address).collect();
+        // A page that cannot be closed is one that the program unmapped.
+        let closed = others.iter().filter(|other| self.protect(**other, true)).count();
+        if !self.protect(address, false) || closed == 0 {
+            self.remove(address);
         }
     }
 }
 
-/// How many more ioctls look for a mapping.
+/// How many more ioctls look for mappings.
 static LOOKING: AtomicU32 = AtomicU32::new(0);
+/// Channels that there had been at the last look.
+static CHANNELS: AtomicU32 = AtomicU32::new(0);
 
 /// The program has just asked for a doorbell page: its mapping is about to come.
 pub(crate) fn expect() {
@@ -162,10 +167,14 @@ pub(crate) fn expect() {
 /// Looks for mappings of doorbell pages in the program, if one is expected: the program may have made it past this
 /// library.
 pub(crate) fn look(machine: &Machine) {
-    if LOOKING.load(Ordering::Acquire) == 0 {
+    let channels = machine.channels_made();
+    if CHANNELS.swap(channels, Ordering::AcqRel) != channels {
+        LOOKING.fetch_max(1, Ordering::AcqRel);
+    }
+    let more = |left: u32| left.checked_sub(1);
+    if LOOKING.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_err() {
         return;
     }
-    LOOKING.fetch_sub(1, Ordering::AcqRel);
     let Some(watch) = watch() else {
         LOOKING.store(0, Ordering::Release);
         return;
@@ -173,12 +182,19 @@ pub(crate) fn look(machine: &Machine) {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
     let doorbells = machine.doorbells();
     let mut there = Vec::new();
-    for (start, inode) in maps.lines().filter_map(mapping) {
-        if let Some(doorbell) = doorbells.iter().find(|d| d.inode == inode && d.page.address() != start) {
-            there.push(start);
-            if !watch.pages().contains_key(&start) {
-                watch.add(start, doorbell.clone());
-                LOOKING.store(0, Ordering::Release);
+    for mapping in maps.lines().filter_map(Mapping::parse) {
+        for doorbell in &doorbells {
+            let is_doorbell = doorbell.inode == mapping.inode && doorbell.address != mapping.start;
+            let mut pages: Vec<u64> = is_doorbell.then_some(mapping.start).into_iter().collect();
+            let userd = doorbell.put_pointers.iter().filter(|userd| userd.inode == mapping.inode);
+            let userd = userd.filter(|userd| mapping.shows(userd.mapped_at));
+            pages.extend(userd.filter_map(|userd| mapping.place(userd.offset)));
+            for page in pages {
+                there.push(page);
+                if !watch.pages().contains_key(&page) {
+                    let host = Arc::clone(&doorbell.host);
+                    watch.add(page, Page { host, doorbell: is_doorbell });
+                }
             }
         }
     }
@@ -186,13 +202,36 @@ pub(crate) fn look(machine: &Machine) {
     gone.into_iter().for_each(|page| watch.remove(page));
 }
 
-/// Start and inode of a line of `/proc/self/maps`.
-fn mapping(line: &str) -> Option<(u64, u64)> {
-    let mut words = line.split_ascii_whitespace();
-    let start = u64::from_str_radix(words.next()?.split('-').next()?, 16).ok()?;
-    // Rights, offset, device, inode.
-    let inode = words.nth(3)?.parse().ok()?;
-    Some((start, inode))
+/// A line of `/proc/self/maps`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    inode: u64,
+}
+
+impl Mapping {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = words.next()?.split_once('-')?;
+        // Rights, offset, device, inode.
+        let offset = hexadecimal(words.nth(1)?)?;
+        let inode = words.nth(1)?.parse().ok()?;
+        Some(Self { start: hexadecimal(start)?, end: hexadecimal(end)?, offset, inode })
+    }
+
+    /// Whether it is another mapping than the simulator's own at that address.
+    fn shows(&self, own: u64) -> bool {
+        !(self.start..self.end).contains(&own)
+    }
+
+    /// The address of the page that holds the byte of the file at `offset`.
+    fn place(&self, offset: u64) -> Option<u64> {
+        let address = self.start.checked_add(offset.checked_sub(self.offset)?)?;
+        (address < self.end).then_some(address & !(PAGE - 1))
+    }
 }
 
 /// The watch of this process, made when it is first wanted. A child of `fork` has neither the thread nor the machine
@@ -220,9 +259,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn start_and_inode_are_read_from_a_line_of_maps() {
-        let line = "7f0000010000-7f0000020000 rw-s 00000000 00:01 2053   /memfd:usermode (deleted)";
-        assert_eq!(mapping(line), Some((0x7f00_0001_0000, 2053)));
-        assert_eq!(mapping(""), None);
+    fn the_page_of_a_byte_of_a_file_is_found_in_a_mapping() {
+        let line = "7f0000010000-7f0000020000 rw-s 00080000 00:01 2053   /memfd:usermode (deleted)";
+        let mapping = Mapping::parse(line).expect("a line");
+        let expected =
+            Mapping { start: 0x7f00_0001_0000, end: 0x7f00_0002_0000, offset: 0x8_0000, inode: 2053 };
+        assert_eq!(mapping, expected);
+        assert_eq!(mapping.place(0x8_108c), Some(0x7f00_0001_1000));
+        assert_eq!((mapping.place(0x7_0000), mapping.place(0x9_0000)), (None, None));
+        assert!(mapping.shows(0x7f00_0002_0000) && !mapping.shows(0x7f00_0001_0000));
+        assert_eq!(Mapping::parse(""), None);
     }
 }

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     engine::{Executor, Interpreter},
     fault::{Fault, FaultReport, Location},
-    memory::{BackingError, MmuFault},
+    memory::{Backing, BackingError, MmuFault},
     profile::Profile,
 };
 
@@ -518,6 +518,20 @@ impl Host {
         for slot in self.shared.slots().iter().filter(|slot| slot.spec.token == token) {
             slot.wake();
         }
+    }
+
+    /// Where channels have their put pointers.
+    pub(crate) fn put_pointers(&self) -> Vec<(Arc<Backing>, u64)> {
+        let place = |slot: &Arc<Slot>| {
+            let (memory, offset) = &slot.spec.userd;
+            (Arc::clone(memory), offset + USERD_GP_PUT)
+        };
+        self.shared.slots().iter().map(place).collect()
+    }
+
+    /// How many channels have been made so far.
+    pub(crate) fn channels_made(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
     }
 
     /// Some doorbell rang: looks at every channel.

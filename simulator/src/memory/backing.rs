@@ -161,6 +161,11 @@ impl Backing {
         self.file.as_ref().map(|file| file.as_fd())
     }
 
+    /// The inode of the file that holds the bytes; `None` for aliased client memory.
+    pub fn inode(&self) -> Option<u64> {
+        self.fd().and_then(|fd| nix::sys::stat::fstat(fd).ok()).map(|stat| stat.st_ino)
+    }
+
     /// The address of the simulator's own mapping, to tell it from mappings of clients.
     pub fn address(&self) -> u64 {
         self.base.as_ptr() as u64

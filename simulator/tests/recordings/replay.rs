@@ -166,7 +166,7 @@ impl Replay {
         match mapped {
             Ok(address) => self.pinned.push(Pinned { address, length, machine: Arc::clone(&self.machine) }),
             Err(errno) => {
-                self.outcome.differences.push(format!("{index}: mmap of {length:#x} bytes: {errno}"))
+                self.outcome.differences.push(format!("{index}: mmap of {length:#x} bytes: {errno}"));
             }
         }
     }

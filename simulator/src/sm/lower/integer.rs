@@ -313,8 +313,8 @@ fn lea(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.plain_micro::<x::Lea>();
     micro.d = r.to(0, 1)?;
     micro.to[0] = r.predicate_to(1)?;
-    let (a, negate_a) = r.negatable(2)?;
-    let (b, negate_b) = r.negatable(3)?;
+    let mut source = |slot| if extended { r.invertible(slot) } else { r.negatable(slot) };
+    let ((a, negate_a), (b, negate_b)) = (source(2)?, source(3)?);
     (micro.a, micro.b) = (a, b);
     if high && !sign_extend {
         micro.c = r.plain(4, 1)?;
