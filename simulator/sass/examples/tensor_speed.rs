@@ -15,7 +15,7 @@ fn numbers(seed: &mut u64, half: bool) -> Register {
         };
         if half {
             // FP16 between 2^-7 and 1.
-            let one = |x: u32| 0x2000 + (x & 0x1bff) | (x >> 1 & 0x8000);
+            let one = |x: u32| (0x2000 + (x & 0x1bff)) | (x >> 1 & 0x8000);
             one(next()) | one(next()) << 16
         } else {
             (next() as f32 / 65536.0).to_bits()

@@ -110,7 +110,7 @@ fn single_bit_flips_print_as_nvdisasm() {
                     (Some((_, None)), Ok(_)) => loose += 1,
                     // A bit without an effect on the text may be refused.
                     (None, Ok(found)) => {
-                        assert_eq!(found.to_string(), sweep.text, "{arch} {word:#034x}, bit {bit}")
+                        assert_eq!(found.to_string(), sweep.text, "{arch} {word:#034x}, bit {bit}");
                     }
                     (Some((_, None)) | None, Err(_)) => {}
                 }

@@ -257,7 +257,11 @@ impl Frame {
 
     fn mov(&mut self, to: u8, bits: u64) {
         let immediate = Operand::Immediate { bits, kind: sass::ImmediateKind::Unsigned };
-        self.push(Op::Mov, &[], &[register(to), immediate]);
+        self.push(
+            Op::Mov,
+            &[],
+            &[register(to), immediate, Operand::Immediate { bits: 0xf, kind: sass::ImmediateKind::Unsigned }],
+        );
     }
 
     fn address(offset: usize) -> Operand {

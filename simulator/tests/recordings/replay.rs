@@ -434,7 +434,7 @@ impl Replay {
             class::NV01_MEMORY_VIRTUAL => set("limit", 0x1_ffff_ffff_ffff),
             class::FERMI_VASPACE_A => {
                 set("vaBase", 0x1000);
-                set("vaSize", 0x1ff_fffb_0000_00);
+                set("vaSize", 0x1_ffff_fb00_0000);
                 set("flags", (1 << 3) | (1 << 6));
             }
             class::KEPLER_CHANNEL_GROUP_A => set("engineType", 1),

@@ -373,10 +373,10 @@ proptest! {
             prop_assert_eq!(of(false), (join(holds(0)), join(holds(1))));
             prop_assert_eq!(of(true), (join(holds(0) & holds(1)), join(!(holds(0) & holds(1)))));
             let ones = half::hset2(split(a), split(b), comparison, mode, false, boolean, p);
-            prop_assert_eq!(ones, u32::from(join(holds(0))) * 0xffff | u32::from(join(holds(1))) * 0xffff_0000);
+            prop_assert_eq!(ones, (u32::from(join(holds(0))) * 0xffff) | (u32::from(join(holds(1))) * 0xffff_0000));
             let one = u32::from(format.one());
             let numbers = half::hset2(split(a), split(b), comparison, mode, true, boolean, p);
-            prop_assert_eq!(numbers, u32::from(join(holds(0))) * one | u32::from(join(holds(1))) * one << 16);
+            prop_assert_eq!(numbers, (u32::from(join(holds(0))) * one) | ((u32::from(join(holds(1))) * one) << 16));
         }
     }
 
