@@ -78,6 +78,12 @@ impl Options {
         Ok(Self { profile, gpus, driver, vram })
     }
 
+    /// What holds where no variable is set.
+    pub(crate) fn plain() -> Option<&'static Self> {
+        static PLAIN: OnceLock<Option<Options>> = OnceLock::new();
+        PLAIN.get_or_init(|| Self::read(|_| None).ok()).as_ref()
+    }
+
     /// This process's options, read once.
     pub(crate) fn get() -> Result<&'static Self, &'static OptionError> {
         static OPTIONS: OnceLock<Result<Options, OptionError>> = OnceLock::new();

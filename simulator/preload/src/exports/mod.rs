@@ -72,7 +72,12 @@ unsafe fn look(directory: RawFd, path: *const c_char) -> Option<(Known, &'static
     };
     match options {
         Ok(options) => path::look(text, options).map(|known| (known, options)),
-        // Without sound options there is no machine; opening a node says so.
-        Err(_) => None,
+        // Without sound options there is no machine. Opening a node says so, and never reaches a real one.
+        Err(_) => {
+            let plain = Options::plain()?;
+            path::look(text, plain)
+                .filter(|known| matches!(known, Known::Node(_)))
+                .map(|known| (known, plain))
+        }
     }
 }
