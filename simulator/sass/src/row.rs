@@ -166,7 +166,7 @@ pub enum SlotKind {
         base: u8,
         /// Place of the offset.
         offset: Bits,
-        /// Bit that makes the base a register pair, or [`ALWAYS`].
+        /// Bit that makes the base a register pair, or `ALWAYS`.
         wide: u8,
         /// `.64` is not printed although the base is a pair.
         quiet: bool,

@@ -1,4 +1,5 @@
 //! `mockgpu launch`: a kernel of a cubin, with arguments from the command line.
+#![allow(rustdoc::broken_intra_doc_links, reason = "the help of arguments has brackets")]
 
 mod data;
 mod element;
