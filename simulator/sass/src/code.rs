@@ -137,7 +137,10 @@ const BYTES: [Half; 4] = [Half::Both, Half::Byte1, Half::Byte2, Half::Byte3];
 fn half_of(word: u128, bits: HalfBits) -> Half {
     match bits {
         HalfBits::None | HalfBits::Whole => Half::Both,
-        HalfBits::Packed(lo) | HalfBits::Paired(lo) => PACKED[get(word, lo, 2) as usize],
+        HalfBits::Crossed(_) if flag(word, 86) => Half::LowNegatedHigh,
+        HalfBits::Packed(lo) | HalfBits::Paired(lo) | HalfBits::Crossed(lo) => {
+            PACKED[get(word, lo, 2) as usize]
+        }
         HalfBits::Upper(lo) => UPPER[get(word, lo, 1) as usize],
         HalfBits::Byte(lo) => BYTES[get(word, lo, 2) as usize],
     }
@@ -239,7 +242,8 @@ fn put_half(half: Half, bits: HalfBits) -> Option<u128> {
         HalfBits::None | HalfBits::Whole => (half == Half::Both).then_some(0),
         HalfBits::Paired(_) if half == Half::F32 => None,
         HalfBits::Paired(lo) => place(&PACKED, lo),
-        HalfBits::Packed(lo) => place(&PACKED, lo),
+        HalfBits::Crossed(_) if half == Half::LowNegatedHigh => Some(1 << 86),
+        HalfBits::Packed(lo) | HalfBits::Crossed(lo) => place(&PACKED, lo),
         HalfBits::Upper(lo) => place(&UPPER, lo),
         HalfBits::Byte(lo) => place(&BYTES, lo),
     }
@@ -392,7 +396,8 @@ fn decode_by(row: &'static Row, word: u128, address: u64, arch: Arch) -> Result<
     let mut operands = [Operand::AllPredicates; MAX_OPERANDS];
     for (operand, slot) in operands.iter_mut().zip(&row.slots) {
         *operand = read(&slot.kind, word, address, arch);
-        if write(&slot.kind, operand, address, arch).is_none() {
+        // What does not encode back to the same bits has no meaning.
+        if write(&slot.kind, operand, address, arch) != Some(word & slot.kind.mask(arch)) {
             return Err(DecodeError::UnknownOperand { mnemonic, operand: *operand, arch, word });
         }
     }

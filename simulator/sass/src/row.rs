@@ -32,6 +32,8 @@ pub enum HalfBits {
     Packed(u8),
     /// The same without the float, from Hopper on.
     Paired(u8),
+    /// Two bits from here as for packed halves, and bit 86, which with zeros in them negates the high half.
+    Crossed(u8),
     /// Both halves in place, with the marks where packed sources have them.
     Whole,
     /// One bit: the low or the high half.
@@ -45,6 +47,7 @@ impl HalfBits {
         match self {
             Self::None | Self::Whole => 0,
             Self::Packed(lo) | Self::Paired(lo) | Self::Byte(lo) => 3 << lo,
+            Self::Crossed(lo) => 3 << lo | 1 << 86,
             Self::Upper(lo) => 1 << lo,
         }
     }

@@ -136,7 +136,7 @@ fn marked(name: &str, marks: Marks, half: Half, reused: &str) -> String {
     let part = half_suffix(half);
     let inner = match (marks.absolute, half) {
         (false, _) => format!("{name}{reused}{part}"),
-        (true, Half::F32 | Half::Low | Half::High) if name.starts_with('R') => {
+        (true, Half::F32 | Half::Low | Half::High | Half::LowNegatedHigh) if name.starts_with('R') => {
             format!("|{name}|{reused}{part}")
         }
         (true, _) => format!("|{name}{part}|{reused}"),
@@ -397,7 +397,8 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 (Some(base), offset) => format!("{base}+{}", signed(offset.into())),
             };
             // One of the tool's oddities.
-            let narrow = instruction.op == Op::Mufu && instruction.flag(FieldId::Float32);
+            let narrow = instruction.op == Op::Plop3
+                || instruction.op == Op::Mufu && instruction.flag(FieldId::Float32);
             let plain = matches!(slot, SlotKind::Constant { half: HalfBits::None, .. });
             let space = if plain && !narrow { "" } else { " " };
             marked(&format!("{name}{space}[{inner}]"), marks, half, "")

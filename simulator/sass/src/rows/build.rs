@@ -152,6 +152,12 @@ fn place(source: Source, form: u16, uniform_datapath: bool, alone: bool, as_thir
     };
     let (bits, half) = match (source.half, special) {
         (HalfBits::Packed(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Packed(60)),
+        (HalfBits::Crossed(_), true) => {
+            (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Crossed(60))
+        }
+        (HalfBits::Crossed(_), false) => {
+            (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Crossed(81))
+        }
         (HalfBits::Paired(_), true) => (MarkBits { negate: 63, absolute: 62, ..bits }, HalfBits::Paired(60)),
         (HalfBits::Paired(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Paired(81)),
         (HalfBits::Packed(_), false) => (MarkBits { negate: 84, absolute: 83, ..bits }, HalfBits::Packed(81)),

@@ -124,11 +124,14 @@ pub(super) fn add(t: &mut Rows) {
         // One register holds barrier and count, and is printed for both.
         t.row(Bar, 0x31d, 0, &[reg(32), reg(32), unused], &[mode, defer]);
     }
+    t.row(Bar, 0x91d, 0, &[imm(54, 4), reg(32), unused], &[sync, defer]);
+    t.row(Bar, 0x91d, 0, &[imm(54, 4), reg(32), unused], &[arrive, now]);
     t.row(Bar, 0x51d, 0, &[reg(32), unused, whole], &[sync, defer]);
     t.row(Bar, 0x51d, 0, &[reg(32), unused, count], &[arrive, now]);
     let reduce = field(F::Mode, 77, 2, &["!", "!", ".RED"]);
     let function = field(F::Reduction, 74, 2, &[".POPC", ".AND", ".OR"]);
     t.row(Bar, 0xb1d, 0, &[imm(54, 4), whole, pred_not(87, 90)], &[reduce, function, defer]);
+    t.row(Bar, 0x91d, 0, &[imm(54, 4), reg(32), pred_not(87, 90)], &[reduce, function, defer]);
     t.row(Bar, 0x31d, 0, &[reg(32), reg(32), pred_not(87, 90)], &[reduce, function, defer]);
     t.row(Bar, 0x51d, 0, &[reg(32), whole, pred_not(87, 90)], &[reduce, function, defer]);
     t.row(

@@ -66,10 +66,17 @@ pub(super) fn add(t: &mut Rows) {
         4,
         &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH"],
     );
-    let narrow = field(F::Float32, 73, 1, &["", ".F16"]);
-    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
-    let narrow = field(F::Float32, 72, 2, &["", ".F16", ".BF16"]);
-    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, narrow]));
+    let part = with_half(B_F32, HalfBits::Upper(60));
+    for (since, until, lo, width, names) in [
+        (Arch::Sm75, Arch::Sm89, 73, 1, &["!", ".F16"][..]),
+        (Arch::Sm90, Arch::Sm120, 72, 2, &["!", ".F16", ".BF16"]),
+    ] {
+        t.span(since, until, |t| {
+            let whole = field(F::Float32, lo, width, &[""]);
+            t.alu(Mufu, 0x108, FORMS_B, 0, &[D, B_F32], &[mufu, whole]);
+            t.alu(Mufu, 0x108, FORMS_B, 0, &[D, part], &[mufu, field(F::Float32, lo, width, names)]);
+        });
+    }
 
     t.alu(Dadd, 0x029, FORMS_C, 0, &[D, A, c(B_F64)], &[ROUND]);
     t.alu(Dmul, 0x028, FORMS_B, 0, &[D, A, B_F64], &[ROUND]);
@@ -78,16 +85,20 @@ pub(super) fn add(t: &mut Rows) {
     t.alu(Dsetp, 0x02a, FORMS_C, 0, &[P1, P2, A, B_F64, PS], &[compare_d, BOOL]);
 
     t.span(Arch::Sm75, Arch::Sm75, |t| halves(t, HalfBits::Packed(74), Arch::Sm75));
-    t.span(Arch::Sm80, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), Arch::Sm80));
+    t.span(Arch::Sm80, Arch::Sm80, |t| halves(t, HalfBits::Packed(74), Arch::Sm80));
+    t.span(Arch::Sm86, Arch::Sm89, |t| halves(t, HalfBits::Packed(74), Arch::Sm86));
     t.span(Arch::Sm90, Arch::Sm120, |t| halves(t, HalfBits::Paired(74), Arch::Sm90));
 
-    convert(t);
+    t.span(Arch::Sm75, Arch::Sm89, |t| convert(t, false));
+    t.span(Arch::Sm90, Arch::Sm120, |t| convert(t, true));
     pack(t);
 }
 
 /// Conversions. Format 0 is 8 bits, 1 is 16, 2 is 32, 3 is 64; what has 64 bits on either side has an opcode of
 /// its own.
-fn convert(t: &mut Rows) {
+fn convert(t: &mut Rows, hopper: bool) {
+    // Hopper made room for bfloat16 on both sides.
+    let bits = if hopper { 3 } else { 2 };
     const WIDE: u16 = 0xc;
     const NOT_BYTES: &[u16] = &[1, 5, 6];
     let float = |kind, half| {
@@ -95,11 +106,16 @@ fn convert(t: &mut Rows) {
         slot(SlotKind::Source(source))
     };
     // A 16-bit source may be the high half.
-    let half = (float(ImmediateKind::F16, HalfBits::Upper(60)), field(F::SourceType, 84, 2, &["!", ".F16"]));
-    let single = |name: &'static [&'static str]| (B_F32, field(F::SourceType, 84, 2, name));
-    let double = |name: &'static [&'static str]| (B_F64, field(F::SourceType, 84, 2, name));
+    let half =
+        (float(ImmediateKind::F16, HalfBits::Upper(60)), field(F::SourceType, 84, bits, &["!", ".F16"]));
+    let single = |name: &'static [&'static str]| (B_F32, field(F::SourceType, 84, bits, name));
+    let double = |name: &'static [&'static str]| (B_F64, field(F::SourceType, 84, bits, name));
     let unnamed = single(&["!", "!", ""]);
     let named = single(&["!", "!", ".F32"]);
+    let brain = (
+        float(ImmediateKind::Bf16, HalfBits::Upper(60)),
+        field(F::SourceType, 84, bits, &["!", "!", "!", "!", ".BF16"]),
+    );
     let from_double = double(&["!", "!", "!", ".F64"]);
     let ntz = field(F::Ntz, 77, 1, &["", ".NTZ"]);
     for (difference, (read, from), to) in [
@@ -112,8 +128,18 @@ fn convert(t: &mut Rows) {
         let to = field_split(F::DestinationType, (75, 2), (72, 1), to);
         t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT, ntz]);
     }
+    if hopper {
+        let (read, from) = brain;
+        for (difference, to) in [
+            (0, &[".U8", ".U16", ".U32", "!", ".S8", ".S16", ""][..]),
+            (WIDE, &["!", "!", "!", ".U64", "!", "!", "!", ".S64"]),
+        ] {
+            let to = field_split(F::DestinationType, (75, 2), (72, 1), to);
+            t.alu(F2i, 0x105 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT, ntz]);
+        }
+    }
     let integer = |half| no_marks(ImmediateKind::Signed, half, false);
-    let narrow: &[&str] = &["!", ".F16", ""];
+    let narrow: &[&str] = if hopper { &["!", ".F16", "", "!", ".BF16"] } else { &["!", ".F16", ""] };
     let wide: &[&str] = &["!", "!", "!", ".F64"];
     for (difference, to, forms, half, from) in [
         (0, narrow, FORMS_B, HalfBits::None, &["!", "!", ".U32", "!", "!", "!", ""][..]),
@@ -124,7 +150,7 @@ fn convert(t: &mut Rows) {
         (WIDE, wide, NOT_BYTES, HalfBits::Upper(60), &["!", ".U16", "!", "!", "!", ".S16"]),
         (WIDE, wide, NOT_BYTES, HalfBits::Byte(60), &[".U8", "!", "!", "!", ".S8"]),
     ] {
-        let to = field(F::DestinationType, 75, 2, to);
+        let to = field(F::DestinationType, 75, bits, to);
         let from = field_split(F::SourceType, (84, 2), (74, 1), from);
         t.alu(I2f, 0x106 + difference, forms, 0, &[D, integer(half)], &[to, from, ROUND]);
     }
@@ -149,13 +175,26 @@ fn convert(t: &mut Rows) {
             t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
         });
     }
-    let read_half = (half.0, field(F::SourceType, 84, 2, &["!", ""]));
+    if hopper {
+        let (read, from) = brain;
+        for (difference, to) in [(0, &["!", ".F16", ".F32"][..]), (WIDE, &["!", "!", "!", ".F64"])] {
+            let to = field(F::DestinationType, 75, 3, to);
+            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
+        }
+        let to = field(F::DestinationType, 75, 3, &["!", "!", "!", "!", ".BF16"]);
+        for (difference, (read, from)) in [(0, half), (WIDE, from_double)] {
+            t.alu(F2f, 0x104 + difference, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND]);
+        }
+        let from = field(F::SourceType, 84, 3, &["!", "!", "!", "!", ""]);
+        t.alu(Frnd, 0x107, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT]);
+    }
+    let read_half = (half.0, field(F::SourceType, 84, bits, &["!", ""]));
     for (opcode, (read, from), to) in [
         (0x107, read_half, &["!", ".F16"][..]),
         (0x107, unnamed, &["!", "!", ""]),
         (0x113, double(&["!", "!", "!", ""]), &["!", "!", "!", ".F64"]),
     ] {
-        let to = field(F::DestinationType, 75, 2, to);
+        let to = field(F::DestinationType, 75, bits, to);
         t.alu(Frnd, opcode, FORMS_B, 0, &[D, read], &[FTZ, to, from, ROUND_INT]);
     }
 }
@@ -166,6 +205,8 @@ fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
     let turing = first == Arch::Sm75;
     let a = reg_half(24, marks(72, 73, NO_BIT), half);
     let b = with_half(B_F16, half);
+    // Only the second Ampere and later cross the halves of one source.
+    let crossed = if first >= Arch::Sm86 { with_half(B_F16, HalfBits::Crossed(60)) } else { b };
     let c = third(b);
     let brain = if hopper { BF16 } else { field(F::BFloat16, 85, 1, &[""]) };
     let mma_brain = field(F::BFloat16, 85, 1, if hopper { &["", ".BF16_V2"] } else { &[""] });
@@ -194,7 +235,14 @@ fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
             if turing && (relus || brain == only_brain) {
                 continue;
             }
-            t.alu(Hfma2, 0x031, FORMS_BC, 0, &[D, a, b, c, enable], &[single, brain, FMZ, relu, saturate]);
+            t.alu(
+                Hfma2,
+                0x031,
+                FORMS_BC,
+                0,
+                &[D, a, crossed, c, enable],
+                &[single, brain, FMZ, relu, saturate],
+            );
         }
         t.span(Arch::Sm80, Arch::Sm90, |t| {
             t.alu(Hfma2Mma, 0x035, FORMS_BC, 0, &whole, &[mma_brain, FMZ, relu, saturate]);

@@ -41,16 +41,19 @@ fn clusters(t: &mut Rows) {
         t.row(Usetmaxreg, opcode, 0, &[upred(81), count], &[take]).uniform_guard = true;
     }
     let size = field(F::Size, 73, 3, &["!", "!", "!", "!", "", ".64", ".128"]);
-    let pair = SlotKind::Address {
-        base: 24,
-        offset: Bits::run(40, 24),
-        wide: crate::row::ALWAYS,
-        quiet: false,
-        scale: NO_BIT,
-        uniform: NO_BIT,
-        descriptor: NO_BIT,
-    };
-    t.row(Stas, 0x1dbd, 1 << 90, &[slot(pair), reg(32), ureg(64).hidden(Hide::Always)], &[size]);
+    // URZ is not printed.
+    for (uniform, fixed) in [(NO_BIT, 0x3f << 64), (64, 0)] {
+        let pair = SlotKind::Address {
+            base: 24,
+            offset: Bits::run(40, 24),
+            wide: crate::row::ALWAYS,
+            quiet: false,
+            scale: NO_BIT,
+            uniform,
+            descriptor: NO_BIT,
+        };
+        t.row(Stas, 0x1dbd, 1 << 90 | fixed, &[slot(pair), reg(32)], &[size]);
+    }
 }
 
 fn copies(t: &mut Rows) {

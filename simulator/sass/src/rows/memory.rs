@@ -429,7 +429,22 @@ fn fences(t: &mut Rows) {
     t.row(Membar, 0x992, 0, &[], &[strength, scope]);
     t.row(Errbar, 0x9ab, 0, &[], &[]);
     t.row(Cgaerrbar, 0x5ab, 0, &[], &[]).since = Arch::Sm90;
-    t.row(Cctl, 0x98f, 2 << 88 | 0xff << 24, &[], &[]);
+    let cache = field(F::Mode, 78, 2, &["", ".U", ".C", ".I"]);
+    let all = field(F::Function, 87, 4, &["!", "!", "!", "!", ".IVALL"]);
+    t.row(Cctl, 0x98f, 0xff << 24, &[], &[cache, all]);
+    let line = placed(24, (32, 32), NO_BIT, NO_BIT, NO_BIT, NO_BIT);
+    for (since, until, names) in [
+        (Arch::Sm75, Arch::Sm75, &[".PF1", ".PF2", ".WB", ".IV", "!", ".RS"][..]),
+        (
+            Arch::Sm80,
+            Arch::Sm120,
+            &[".PF1", ".PF2", ".WB", ".IV", "!", ".RS", "!", "!", "!", ".PML2", ".DML2", ".RML2"],
+        ),
+    ] {
+        t.span(since, until, |t| {
+            t.row(CctlLine, 0x98f, 0, &[line], &[E, cache, field(F::Function, 87, 4, names)]);
+        });
+    }
     t.row(Ldgdepbar, 0x9af, 0, &[], &[]).since = Arch::Sm80;
     let set = slot(SlotKind::ScoreboardSet(32)).hidden(Hide::Neutral);
     t.row(Depbar, 0x91a, 1 << 47, &[slot(SlotKind::Scoreboard(44)), imm(38, 6), set], &[]);

@@ -35,7 +35,7 @@ macro_rules! ops {
 ops! {
     Acqbulk "ACQBULK", Arrives "ARRIVES.LDGSTSBAR", Atom "ATOM", AtomCas "ATOM", Atomg "ATOMG", AtomgCas "ATOMG", Atoms "ATOMS", AtomsCas "ATOMS",
     AtomsCast "ATOMS.CAST", Bar "BAR", Bgmma "BGMMA", Bmma "BMMA", Bmov "BMOV.32", Bmsk "BMSK", Bpt "BPT.TRAP", Bra "BRA",
-    Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL.IVALL", Cs2r "CS2R",
+    Break "BREAK", Brev "BREV", Brx "BRX", Bssy "BSSY", Bsync "BSYNC", Call "CALL", Cctl "CCTL", CctlLine "CCTL", Cs2r "CS2R",
     Dadd "DADD", Depbar "DEPBAR.LE", Dfma "DFMA", Dmma "DMMA", Dmul "DMUL", Dsetp "DSETP",
     Elect "ELECT", Endcollective "ENDCOLLECTIVE", Errbar "ERRBAR", Cgaerrbar "CGAERRBAR", Exit "EXIT",
     F2f "F2F", F2fp "F2FP", F2i "F2I", Fadd "FADD", Fchk "FCHK", Fence "FENCE.VIEW.ASYNC", Ffma "FFMA", Flo "FLO", Fmnmx "FMNMX", Fmul "FMUL",
@@ -136,6 +136,7 @@ fields! {
     OptOut "`.OPTOUT`.",
     Reliable "Blackwell's kinds of convergence barriers: 1 `.RELIABLE`, 2 `.RECONVERGENT`.",
     Quad "BMOV's `.PQUAD`.",
+    SignOf "PLOP3 reads the sign of a register.",
     IgnoreKill "`.IGNOREKILL`.",
     Im2col "Tensor copies gather columns: `.IM2COL`.",
     Multicast "Several blocks of a cluster receive: `.MULTICAST`.",

@@ -59,10 +59,16 @@ pub(super) fn add(t: &mut Rows) {
         t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[plain]);
         t.row(R2ur, 0x2ca, 0, &[P1, ureg(16), A], &[or]);
     });
-    // The signs of three registers instead of predicates.
+    // The signs of registers instead of predicates.
     let signs = |lo| reg_tag(lo, ".SIGN");
-    t.row(Plop3, 0x21f, 0, &[P1, pred(84), signs(24), signs(32), signs(64), imm(72, 8), lut_b], &[]).since =
-        crate::Arch::Sm90;
+    let sign = |operand| behind(operand, field(F::SignOf, 91, 1, &[".SIGN", ".SIGN"]));
+    let table = imm(72, 8);
+    t.alu(Plop3, 0x01f, &[1, 5, 6], 0, &[P1, pred(84), signs(24), B, signs(64), table, lut_b], &[sign(3)]);
+    t.alu(Plop3, 0x01e, &[1, 5, 6], 0, &[P1, pred(84), PS, B, signs(64), table, lut_b], &[sign(3)]);
+    t.span(crate::Arch::Sm80, crate::Arch::Sm120, |t| {
+        let c = pred_not(68, 71);
+        t.alu(Plop3, 0x01d, &[1, 5, 6], 0, &[P1, pred(84), PS, B, c, table, lut_b], &[sign(3)]);
+    });
     // Bit 67 takes the third source from the uniform predicates.
     t.row(Plop3, 0x81c, 1 << 67, &[P1, pred(84), PS, pred_not(77, 80), upred_not(68, 71), lut_a, lut_b], &[]);
     t.row(R2ur, 0x3c2, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[]).until = crate::Arch::Sm89;

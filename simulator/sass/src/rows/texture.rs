@@ -120,7 +120,7 @@ pub(super) fn add(t: &mut Rows) {
         spelling: &["TEX_HEADER_DIMENSION", "TEX_HEADER_TEXTURE_TYPE", "TEX_HEADER_SAMPLER_POS"],
     });
     for (difference, handle, bindless) in forms() {
-        let slots = [&[second, first, a, what], &handle[..], &[MASK]].concat();
+        let slots = [&[second, first, a, what], &handle[..], &[imm(72, 4)]].concat();
         t.row(Txq, (0xb6f + difference) as u16, 0, &slots, &[bindless, NODEP]).until = Arch::Sm90;
     }
     surfaces(t);
@@ -187,7 +187,7 @@ fn surfaces(t: &mut Rows) {
                         super::memory::STORE,
                     ),
                     _ => (
-                        &[pred(81), d, coordinates, data],
+                        &[pred(81).hidden(Hide::Neutral), d, coordinates, data],
                         &[bytes, shape, atomic, EVICT, kinds, order, out],
                         super::memory::STORE,
                     ),
