@@ -31,7 +31,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Qspc => qspc(r),
         Op::Membar => fence(r),
         // Copies are made when they are issued, and the caches are coherent: there is nothing to wait for.
-        Op::Ldgdepbar | Op::Depbar | Op::Errbar | Op::Cgaerrbar | Op::Cctl => nothing(r),
+        Op::Ldgdepbar | Op::Depbar | Op::Errbar | Op::Cgaerrbar | Op::Cctl | Op::CctlLine => nothing(r),
         _ => return None,
     })
 }
