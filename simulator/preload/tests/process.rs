@@ -239,10 +239,13 @@ fn count(folder: &str) -> usize {
 }
 
 fn cycles() {
+    // Threads of the simulator hold what they last looked at until they look again.
+    let counts = || {
+        thread::sleep(Duration::from_millis(100));
+        let mappings = fs::read_to_string("/proc/self/maps").expect("maps").lines().count();
+        (count("/proc/self/fd"), mappings)
+    };
     compute();
-    thread::sleep(Duration::from_millis(50));
-    let counts =
-        || (count("/proc/self/fd"), fs::read_to_string("/proc/self/maps").expect("maps").lines().count());
     let before = counts();
     for _ in 0..30 {
         compute();
