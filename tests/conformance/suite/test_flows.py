@@ -21,7 +21,7 @@ def test_a_small_network_learns():
   first, second = nn.Linear(8, 16), nn.Linear(16, 1)
   optimizer = nn.optim.SGD(nn.state.get_parameters([first, second]), lr=0.05)
   losses = []
-  for _ in range(12):
+  for _ in range(24):
     loss = (second(first(Tensor(x)).relu()) - Tensor(y)).square().mean()
     parameters = optimizer.params
     for parameter, gradient in zip(parameters, loss.gradient(*parameters)): parameter.grad = gradient
