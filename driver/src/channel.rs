@@ -29,14 +29,26 @@ use crate::{
 const ENTRIES: u32 = 0x1_0000;
 /// Bytes from one channel's ring to the next in the shared area; the control words follow each ring.
 const RING_STRIDE: u64 = 0x10_0000;
-/// Command memory of one channel.
+/// Command memory of one channel. The fences' own commands come first.
 const COMMANDS: u64 = 2 << 20;
+/// Bytes of one fence's commands.
+const FENCE_BYTES: u64 = 32;
+/// Fences that can be under way.
+const FENCES: u64 = 64;
+/// First byte of command memory for submissions.
+const FIRST_COMMAND: u64 = FENCES * FENCE_BYTES;
+/// Bytes of commands behind which a fence is due.
+const FENCE_EVERY: u64 = COMMANDS / 16;
+/// Byte offset in the notifier's page of the word that fences store.
+const FENCE_WORD: u64 = 0x800;
 /// The address window that UVM wants with a channel registration.
 const CHANNEL_WINDOW: u64 = 0x400_0000;
 /// The notifier's status once the channel has died.
 const NOTIFIER_ERROR: u32 = 0xffff;
 /// The Xid of an MMU fault.
 pub(crate) const XID_MMU_FAULT: u32 = 31;
+/// What GET_MMU_FAULT_INFO calls the fault of a channel that had none (measured on H200).
+const NO_FAULT: &str = "NONE";
 
 /// Which of a device's two channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,23 +116,32 @@ impl Drop for ChannelGroup {
     }
 }
 
-/// What a submission still occupies.
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    /// Number of entries submitted up to and including this one.
-    sequence: u64,
-    /// Its command memory, as byte offsets.
+/// Command memory that submissions occupy until a fence says that the GPU has read it. The get pointer cannot say so: the
+/// GPU takes ring entries before it reads what they point at (measured on H200).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Occupied {
+    /// Byte offsets.
     start: u64,
     end: u64,
+    /// The fence behind them.
+    fence: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ring {
     /// Entries submitted so far.
     put: u64,
-    /// Next free byte of command memory.
-    write: u64,
-    in_flight: VecDeque<InFlight>,
+    /// Fences submitted so far.
+    fences: u64,
+    /// First byte of command memory that has been used since the last fence, and the next free one.
+    first: u64,
+    next: u64,
+    occupied: VecDeque<Occupied>,
+}
+
+impl Ring {
+    const NEW: Self =
+        Self { put: 0, fences: 0, first: FIRST_COMMAND, next: FIRST_COMMAND, occupied: VecDeque::new() };
 }
 
 /// A channel.
@@ -182,7 +203,7 @@ impl Channel {
             commands,
             window,
             registered: false,
-            ring: Mutex::default(),
+            ring: Mutex::new(Ring::NEW),
             fault: Mutex::default(),
         };
         channel.gpu().system.uvm_register_channel(&gpu.uuid, object, window, CHANNEL_WINDOW)?;
@@ -200,8 +221,8 @@ impl Channel {
         self.ring_offset + u64::from(ENTRIES) * 8 + u64::from(offset)
     }
 
-    /// Entries that the GPU has consumed.
-    fn consumed(&self, ring: &Ring) -> Result<u64, Error> {
+    /// Entries that the GPU has taken from the ring.
+    fn taken(&self, ring: &Ring) -> Result<u64, Error> {
         let offset = self.control_word(&AmpereAControlGPFifo::GPGet);
         let get = self
             .group
@@ -213,30 +234,56 @@ impl Channel {
         Ok(ring.put - u64::from(behind))
     }
 
-    /// Waits until `ready` of the consumed count holds.
-    fn wait_consumed(
+    /// Number of the last fence that the GPU has reached.
+    fn reached(&self, ring: &Ring) -> Result<u64, Error> {
+        let word = self
+            .notifier
+            .window()?
+            .load32(FENCE_WORD)
+            .ok_or_else(|| bounds("the notifier", FENCE_WORD, 4, self.notifier.bytes()))?;
+        Ok(ring.fences - u64::from((ring.fences as u32).wrapping_sub(word)))
+    }
+
+    /// Waits until `enough` is true. What runs out is `name`, of which `needed` more is wanted.
+    fn wait_room(
         &self,
-        ring: &mut Ring,
         name: &'static str,
         needed: u64,
         deadline: Duration,
-        ready: impl Fn(&Ring) -> bool,
+        mut enough: impl FnMut() -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let start = Instant::now();
-        loop {
-            let consumed = self.consumed(ring)?;
-            while ring.in_flight.front().is_some_and(|first| first.sequence <= consumed) {
-                ring.in_flight.pop_front();
-            }
-            if ready(ring) {
-                return Ok(());
-            }
+        while !enough()? {
             self.check()?;
             if start.elapsed() > deadline {
                 return Err(Error::RingOverrun { ring: name, needed, after: deadline });
             }
             std::thread::yield_now();
         }
+        Ok(())
+    }
+
+    /// Has the GPU say when it has read all commands so far.
+    fn fence(&self, ring: &mut Ring, deadline: Duration) -> Result<(), Error> {
+        let fence = ring.fences + 1;
+        // Its own commands lie where those of an earlier one did.
+        self.wait_room("fences", 1, deadline, || Ok(self.reached(ring)? + FENCES >= fence))?;
+        let words = pushbuffer::fence(self.notifier.address() + FENCE_WORD, fence as u32)?;
+        let place = fence % FENCES * FENCE_BYTES;
+        self.store_commands(place, &words)?;
+        self.push(ring, self.commands.address() + place, words.len() as u32, deadline)?;
+        ring.fences = fence;
+        ring.occupied.push_back(Occupied { start: ring.first, end: ring.next, fence });
+        ring.first = ring.next;
+        Ok(())
+    }
+
+    fn store_commands(&self, offset: u64, words: &[u32]) -> Result<(), Error> {
+        let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.commands
+            .window()?
+            .write(offset, &data)
+            .ok_or_else(|| bounds("command memory", offset, data.len() as u64, COMMANDS))
     }
 
     /// Copies commands into command memory and submits them.
@@ -245,27 +292,28 @@ impl Channel {
             return Ok(());
         }
         let bytes = words.len() as u64 * 4;
-        if bytes > COMMANDS {
-            return Err(bounds("command memory", 0, bytes, COMMANDS));
+        if bytes > COMMANDS - FIRST_COMMAND {
+            return Err(bounds("command memory", FIRST_COMMAND, bytes, COMMANDS));
         }
-        let mut ring = lock(&self.ring);
-        let mut start = ring.write;
-        if start + bytes > COMMANDS {
-            start = 0;
+        let ring = &mut *lock(&self.ring);
+        let wraps = ring.next + bytes > COMMANDS;
+        if wraps || ring.next - ring.first >= FENCE_EVERY {
+            if ring.next > ring.first {
+                self.fence(ring, deadline)?;
+            }
+            if wraps {
+                (ring.first, ring.next) = (FIRST_COMMAND, FIRST_COMMAND);
+            }
         }
-        let end = start + bytes;
-        self.wait_consumed(&mut ring, "command memory", bytes, deadline, |ring| {
-            ring.in_flight.iter().all(|used| used.end <= start || end <= used.start)
+        let (start, end) = (ring.next, ring.next + bytes);
+        self.wait_room("command memory", bytes, deadline, || {
+            let reached = self.reached(ring)?;
+            ring.occupied.retain(|used| used.fence > reached);
+            Ok(ring.occupied.iter().all(|used| used.end <= start || end <= used.start))
         })?;
-        let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.commands
-            .window()?
-            .write(start, &data)
-            .ok_or_else(|| bounds("command memory", start, bytes, COMMANDS))?;
-        ring.write = end;
-        self.push(&mut ring, self.commands.address() + start, words.len() as u32, deadline)?;
-        let sequence = ring.put;
-        ring.in_flight.push_back(InFlight { sequence, start, end });
+        self.store_commands(start, words)?;
+        self.push(ring, self.commands.address() + start, words.len() as u32, deadline)?;
+        ring.next = end;
         Ok(())
     }
 
@@ -276,15 +324,8 @@ impl Channel {
 
     fn push(&self, ring: &mut Ring, address: u64, words: u32, deadline: Duration) -> Result<(), Error> {
         self.check()?;
-        let start = Instant::now();
         // One entry stays free: equal indices mean an empty ring.
-        while ring.put - self.consumed(ring)? >= u64::from(ENTRIES) - 1 {
-            self.check()?;
-            if start.elapsed() > deadline {
-                return Err(Error::RingOverrun { ring: "GPFIFO", needed: 1, after: deadline });
-            }
-            std::thread::yield_now();
-        }
+        self.wait_room("GPFIFO", 1, deadline, || Ok(ring.put - self.taken(ring)? < u64::from(ENTRIES) - 1))?;
         let entry = pushbuffer::entry(address, words)?;
         let area = self.group.area.window()?;
         let slot = self.ring_offset + (ring.put % u64::from(ENTRIES)) * 8;
@@ -336,7 +377,7 @@ impl Channel {
                 byte => name.push(char::from(byte)),
             }
         }
-        if name.is_empty() {
+        if name.is_empty() || name == NO_FAULT {
             // Another channel of the group ran into it.
             return Ok(None);
         }

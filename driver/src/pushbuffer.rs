@@ -2,6 +2,8 @@
 
 use nv_abi::{
     gpfifo::Entry,
+    // Later classes inherit the methods used here.
+    host::AMPERE_CHANNEL_GPFIFO_A as host,
     layout::Field,
     method::{Form, Header, Method},
 };
@@ -51,6 +53,16 @@ pub(crate) fn data(fields: &[(&Field, u64)]) -> Result<u32, Error> {
 /// The upper and the lower word, in the order of most address methods.
 pub(crate) fn upper_lower(value: u64) -> [u32; 2] {
     [(value >> 32) as u32, value as u32]
+}
+
+/// Stores 32 bits once the host has read everything before; nothing else is waited for.
+pub(crate) fn fence(address: u64, value: u32) -> Result<Vec<u32>, Error> {
+    use host::SEM_EXECUTE as e;
+    let mut push = Pushbuffer::default();
+    let [upper, lower] = upper_lower(address);
+    let execute = data(&[(&e::OPERATION, e::OPERATION::RELEASE)])?;
+    push.methods(HOST, &host::SEM_ADDR_LO, &[lower, upper, value, 0, execute])?;
+    Ok(push.words)
 }
 
 /// A ring entry. As a subroutine, as the seed and today's client mark every one.

@@ -1,8 +1,8 @@
 //! Calls that no sane client makes: bad handles, bad parents, double frees, wrong classes.
 
 use nv_abi::rm::{
-    NV0080_ALLOC_PARAMETERS, NV2080_ALLOC_PARAMETERS, NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS, Status, class,
-    control,
+    NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS, NV0080_ALLOC_PARAMETERS, NV2080_ALLOC_PARAMETERS,
+    NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS, NV2080_CTRL_TIMER_GET_TIME_PARAMS, Status, class, control,
 };
 use tests::{Place, raw::Client};
 
@@ -12,6 +12,7 @@ mod bodies {
         handles_parents_and_classes_are_checked
         an_object_is_freed_once_and_its_children_with_it
         controls_check_object_command_and_size
+        a_kept_answer_is_given_to_every_object_of_the_gpu
     }
 }
 
@@ -80,10 +81,39 @@ pub fn controls_check_object_command_and_size(place: &Place) {
     let child = subdevice(&client, first).unwrap();
     assert_eq!(arch_info(&client, child), Ok(()));
     assert_eq!(arch_info(&client, BAD), Err(Status::OBJECT_NOT_FOUND));
-    assert_eq!(arch_info(&client, first), Err(Status::NOT_SUPPORTED));
+    let time = |object| {
+        let bytes = client.record(&NV2080_CTRL_TIMER_GET_TIME_PARAMS::STRUCT).bytes().len();
+        client.control(object, control::NV2080_CTRL_CMD_TIMER_GET_TIME, &mut vec![0; bytes]).unwrap()
+    };
+    assert_eq!(time(child), Ok(()));
+    assert_eq!(time(first), Err(Status::NOT_SUPPORTED));
     let control = |bytes: usize| client.control(child, ARCH_INFO, &mut vec![0; bytes]).unwrap();
     let bytes = arch_info_bytes(&client);
     for wrong in [0, bytes - 4, bytes + 4] {
         assert_eq!(control(wrong), Err(Status::INVALID_ARGUMENT), "{wrong} bytes of {bytes}");
     }
+}
+
+pub fn a_kept_answer_is_given_to_every_object_of_the_gpu(place: &Place) {
+    let _opened = place.device(0);
+    let (client, first) = client(place);
+    let child = subdevice(&client, first).unwrap();
+    let ask = |object| {
+        let mut bytes = vec![0xff; arch_info_bytes(&client)];
+        client.control(object, ARCH_INFO, &mut bytes).unwrap().map(|()| bytes)
+    };
+    let answer = ask(child).unwrap();
+    // The control belongs to subdevices, but the module looks for a kept answer before it looks at the class.
+    assert_eq!(ask(first).unwrap(), answer);
+    // The client has no GPU.
+    assert_eq!(ask(client.root), Err(Status::NOT_SUPPORTED));
+    assert_eq!(ask(BAD), Err(Status::OBJECT_NOT_FOUND));
+    // What is asked about the system needs no object at all.
+    let build = |object| {
+        let bytes = client.record(&NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS::STRUCT).bytes().len();
+        let command = control::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2;
+        client.control(object, command, &mut vec![0; bytes]).unwrap()
+    };
+    assert_eq!(build(client.root), Ok(()));
+    assert_eq!((build(first), build(child), build(BAD)), (Ok(()), Ok(()), Ok(())));
 }

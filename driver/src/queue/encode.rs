@@ -98,8 +98,9 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
     let mut offset = 0;
     // The launch that a release or another launch can still be attached to, and its free release slot.
     let mut active: Option<(usize, u32)> = None;
-    // Whether a launch may still run: launches that are not chained start side by side.
-    let mut running = false;
+    // Whether a launch may still run: launches that are not chained start side by side, and so would those of
+    // submissions one after the other.
+    let mut running = true;
     if context.path == ArgumentPath::InlineToMemory {
         // All at the front, so that launches after each other can still be chained.
         let mut offset = 0;

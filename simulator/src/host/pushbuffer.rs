@@ -61,6 +61,8 @@ struct Pending {
 #[derive(Debug)]
 pub(super) struct Pushbuffer {
     get: u32,
+    /// The next entry and where it was, if it has been taken.
+    ahead: Option<(u32, u64)>,
     /// Bits of segment addresses above 40 (Hopper's SET_PB_SEGMENT_EXTENDED_BASE).
     extended_base: u64,
     segment: Option<Segment>,
@@ -85,6 +87,7 @@ impl Pushbuffer {
     pub(super) fn new(generation: Generation) -> Self {
         Self {
             get: 0,
+            ahead: None,
             extended_base: 0,
             segment: None,
             pending: None,
@@ -97,9 +100,9 @@ impl Pushbuffer {
         }
     }
 
-    /// Whether an entry is being executed.
+    /// Whether an entry is being executed or waits to be.
     pub(super) fn is_busy(&self) -> bool {
-        self.segment.is_some()
+        self.segment.is_some() || self.ahead.is_some()
     }
 
     /// Executes until something is to be waited for or one segment chunk is done.
@@ -107,34 +110,20 @@ impl Pushbuffer {
         if self.segment.is_none() && !self.fetch_entry(slot)? {
             return Ok(Step::Idle);
         }
+        self.look_ahead(slot)?;
         let map = slot.spec.space.snapshot();
         self.fill(&map)?;
         self.execute(slot, &map)
     }
 
-    /// Takes the next ring entry. False where there is none.
+    /// Begins the next ring entry. False where there is none.
     fn fetch_entry(&mut self, slot: &Slot) -> Result<bool, Fault> {
-        let ChannelSpec { ring_address, entries, userd: (memory, offset), space, .. } = &slot.spec;
-        let put = memory.read_u32(offset + USERD_GP_PUT).map_err(userd)?;
-        if put == self.get {
-            return Ok(false);
+        if self.ahead.is_none() {
+            self.look_ahead(slot)?;
         }
-        self.location = Location { entry: self.get, ..Location::default() };
-        if put >= *entries {
-            return Err(pbdma(
-                PbdmaInterrupt::GpPtr,
-                format!("GPPut {put} of a ring with {entries} entries"),
-            ));
-        }
-        let map = space.snapshot();
-        let raw = map
-            .load_u64(ring_address + 8 * u64::from(self.get))
-            .map_err(|fault| Fault::mmu("host, ring", fault, &map))?;
-        // Measured on H200: after a fault the get pointer had passed the entry that caused it.
-        self.get = (self.get + 1) % entries;
+        let Some((index, raw)) = self.ahead.take() else { return Ok(false) };
+        self.location = Location { entry: index, ..Location::default() };
         slot.counters.entries.fetch_add(1, Ordering::Relaxed);
-        slot.gp_get.store(self.get, Ordering::Release);
-        memory.write_u32(offset + USERD_GP_GET, self.get).map_err(userd)?;
         match Entry::decode(raw) {
             Entry::Segment { conditional: true, .. } => Err(pbdma(
                 PbdmaInterrupt::GpEntry,
@@ -153,6 +142,31 @@ impl Pushbuffer {
                 Ok(true)
             }
         }
+    }
+
+    /// Takes the entry behind the one that is being executed, if there is one. An H200 does so: with an acquire blocked
+    /// and more entries in the ring, the get pointer was two entries past the acquire. So the pointer does not say that
+    /// commands have been read. After a fault it had passed the entry that caused it.
+    fn look_ahead(&mut self, slot: &Slot) -> Result<(), Fault> {
+        let ChannelSpec { ring_address, entries, userd: (memory, offset), space, .. } = &slot.spec;
+        let put = memory.read_u32(offset + USERD_GP_PUT).map_err(userd)?;
+        if self.ahead.is_some() || put == self.get {
+            return Ok(());
+        }
+        if put >= *entries {
+            return Err(pbdma(
+                PbdmaInterrupt::GpPtr,
+                format!("GPPut {put} of a ring with {entries} entries"),
+            ));
+        }
+        let map = space.snapshot();
+        let raw = map
+            .load_u64(ring_address + 8 * u64::from(self.get))
+            .map_err(|fault| Fault::mmu("host, ring", fault, &map))?;
+        self.ahead = Some((self.get, raw));
+        self.get = (self.get + 1) % entries;
+        slot.gp_get.store(self.get, Ordering::Release);
+        memory.write_u32(offset + USERD_GP_GET, self.get).map_err(userd)
     }
 
     fn control(&mut self, generation: Generation, opcode: u64, operand: u32) -> Result<(), Fault> {

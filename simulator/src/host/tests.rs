@@ -246,6 +246,23 @@ fn the_ring_wraps_and_the_get_pointer_follows() {
     }
 }
 
+/// As on an H200: with an acquire blocked and more entries behind it, the pointer is two entries past the acquire.
+#[test]
+fn the_get_pointer_runs_ahead_of_what_is_read() {
+    let rig = Rig::new(Profile::h200());
+    let mut channel = rig.channel();
+    rig.submit(&mut channel, &semaphore(DATA, 1, 0));
+    rig.wait(&channel, ChannelState::Blocked { address: BASE + DATA, payload: 1 });
+    assert_eq!(channel.word(USERD + 0x88), 1);
+    for _ in 0..3 {
+        rig.submit(&mut channel, &semaphore(DATA + 8, 1, 1));
+    }
+    until("the pointer", || channel.word(USERD + 0x88) == 2);
+    channel.set(DATA, 1);
+    rig.wait(&channel, ChannelState::Idle);
+    assert_eq!(channel.word(USERD + 0x88), 4);
+}
+
 #[test]
 fn work_is_found_without_a_doorbell() {
     let rig = Rig::new(Profile::ad102());

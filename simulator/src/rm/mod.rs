@@ -219,6 +219,8 @@ pub(crate) struct Kernel {
     user: Privilege,
     clients: BTreeMap<u32, Client>,
     unsupported: BTreeMap<String, u64>,
+    /// Answers of controls that the module keeps.
+    answered: BTreeMap<control::Question, Vec<u8>>,
     cpu_mappings: BTreeMap<u64, CpuMapping>,
     memblock_size: Option<u64>,
     serial: u64,
@@ -256,6 +258,7 @@ impl Kernel {
             descriptors: BTreeMap::new(),
             clients: BTreeMap::new(),
             unsupported: BTreeMap::new(),
+            answered: BTreeMap::new(),
             cpu_mappings: BTreeMap::new(),
             memblock_size: None,
             serial: 0,

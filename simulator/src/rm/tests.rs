@@ -449,6 +449,36 @@ fn control_checks_come_in_the_modules_order() {
     assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("WATCHDOG")));
 }
 
+/// Measured on H200 with every control of the table.
+#[test]
+fn a_kept_answer_is_given_before_the_class_is_looked_at() {
+    let raw = Raw::new();
+    let device = raw.device();
+    let subdevice = raw.subdevice(device);
+    let mut params = [0_u8; 16];
+    let pointer = params.as_mut_ptr().expose_provenance() as u64;
+    let arch = c::NV2080_CTRL_CMD_MC_GET_ARCH_INFO;
+    let ask = |object| raw.control_raw(raw.client, object, arch, pointer, 16);
+    assert_eq!(ask(device), Status::NOT_SUPPORTED, "nobody has asked yet");
+    assert_eq!((ask(subdevice), ask(device)), (Status::NV_OK, Status::NV_OK));
+    assert_ne!(params, [0; 16]);
+    assert_eq!(ask(raw.client), Status::NOT_SUPPORTED, "it has no GPU");
+    assert_eq!(ask(1), Status::OBJECT_NOT_FOUND);
+    // What depends on its input is kept for each input, and what is asked about the system is given to any handle.
+    let mut name = [0_u8; 132];
+    let pointer = name.as_mut_ptr().expose_provenance() as u64;
+    let ask =
+        |object| raw.control_raw(raw.client, object, c::NV2080_CTRL_CMD_GPU_GET_NAME_STRING, pointer, 132);
+    assert_eq!(ask(subdevice), Status::NV_OK);
+    assert_eq!(ask(device), Status::NOT_SUPPORTED, "the last answer is another input");
+    let mut enabled = [0_u8; 4];
+    let pointer = enabled.as_mut_ptr().expose_provenance() as u64;
+    let ask =
+        |object| raw.control_raw(raw.client, object, c::NV0000_CTRL_CMD_GPU_GET_MEMOP_ENABLE, pointer, 4);
+    assert_eq!(ask(1), Status::OBJECT_NOT_FOUND);
+    assert_eq!((ask(raw.client), ask(1)), (Status::NV_OK, Status::NV_OK));
+}
+
 #[test]
 fn a_bad_parameters_pointer_is_efault() {
     use rm::NVOS54_PARAMETERS as P;

@@ -62,6 +62,7 @@ const RULES: &[Rule] = &[
     rule("share", "another client's object needs the right to duplicate", SERVER, "another_clients_object_needs_the_right_which_share_policies_give_and_take"),
     rule("share", "objects without policies follow their client's inherited one", CLIENT, "objects_without_policies_follow_their_clients_inherited_one"),
     rule("share", "an exported object outlives its handle", Cited("arch/nvalloc/unix/src/rmobjexportimport.c"), "a_descriptor_carries_an_object_to_another_client"),
+    rule("control", "some answers are kept, and given to any object of the GPU before its class is looked at", Measured, "a_kept_answer_is_given_before_the_class_is_looked_at"),
     rule("control", "order of checks: null command, client, pointer and size, size of the command, object, export", Measured, "control_checks_come_in_the_modules_order"),
     rule("control", "a bad parameters pointer is EFAULT", Cited("rmapi/param_copy.c"), "a_bad_parameters_pointer_is_efault"),
     rule("control", "every answer to libcuda and tinygrad is the card's", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
