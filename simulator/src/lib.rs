@@ -6,7 +6,8 @@
 //! - [`profile`]: what a simulated GPU is;
 //! - [`host`]: channels, rings, pushbuffers, semaphores; [`engine`]: copy and compute; [`fault`]: what ends a channel;
 //! - [`machine`]: the nodes, as a driver opens them; behind it the kernel module's resource manager and UVM;
-//! - [`memory`]: memory objects and GPU address spaces.
+//! - [`memory`]: memory objects and GPU address spaces; [`sm`]: the interpreter of machine code. Both are packages of
+//!   their own.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod client_memory;
@@ -14,8 +15,9 @@ pub mod engine;
 pub mod fault;
 pub mod host;
 pub mod machine;
-pub mod memory;
 pub mod profile;
 mod rm;
-pub mod sm;
 mod uvm;
+
+pub use nv_memory as memory;
+pub use nv_sm as sm;

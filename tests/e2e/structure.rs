@@ -46,7 +46,7 @@ fn driver_and_simulator_never_see_each_other() {
     for forbidden in ["nv-driver", "mockgpu", "mockgpu-preload", "tests"] {
         assert!(!simulator.contains(forbidden), "nv-simulator reaches {forbidden}");
     }
-    for below in ["nv-abi", "sass", "fixtures"] {
+    for below in ["nv-abi", "sass", "nv-memory", "nv-sm", "fixtures"] {
         let all = reached(below);
         for forbidden in ["nv-driver", "nv-simulator", "mockgpu", "tests"] {
             assert!(!all.contains(forbidden), "{below} reaches {forbidden}");

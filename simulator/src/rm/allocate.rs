@@ -265,6 +265,9 @@ impl Kernel {
         let kind = constructor(self, &mut allocation)?;
         let mut object = Object::new(allocation.parent, class, kind);
         object.depends = allocation.depends;
+        if let Kind::Device { gpu, .. } | Kind::Subdevice { gpu } = object.kind {
+            self.cache.add_object(allocation.client, handle, gpu);
+        }
         self.insert(allocation.client, handle, object)?;
         Ok(allocation.params)
     }

@@ -10,7 +10,7 @@ use nv_abi::{
         NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as Token,
         NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS as TokenIndex, NVOS54_PARAMETERS as P,
         Status,
-        control::{self as c, Cached, Control, control},
+        control::{self as c, control},
         flags::NV2080_ENGINE_TYPE_GRAPHICS,
     },
 };
@@ -24,9 +24,6 @@ pub(super) struct Target {
     pub(super) client: u32,
     pub(super) object: u32,
 }
-
-/// A GPU, or the system; a control; its input where the answer depends on it.
-pub(super) type Question = (Option<usize>, u32, Vec<u8>);
 
 type Handler = fn(&mut Kernel, Target, &mut Record) -> Result<(), Refusal>;
 
@@ -188,8 +185,12 @@ impl Kernel {
         {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        if self.answer_again(Target { client, object }, row, pointer, size)? {
-            return Ok(());
+        if let Some(row) = row.filter(|row| row.cached.is_some()) {
+            let mut input = vec![0; size];
+            client_memory::read(pointer, &mut input)?;
+            if let Some(answer) = self.cache.answer(client, object, row, &input) {
+                return Ok(client_memory::write(pointer, answer)?);
+            }
         }
         let internal =
             if object == client { "RmClientResource" } else { self.object(client, object)?.class.internal };
@@ -217,45 +218,13 @@ impl Kernel {
         };
         let mut params = Record::zeroed(layout, self.branch);
         client_memory::read(pointer, params.bytes_mut())?;
-        let question = row.and_then(|row| self.question(Target { client, object }, row, params.bytes()));
+        let input = params.clone();
         handler(self, Target { client, object }, &mut params)?;
         client_memory::write(pointer, params.bytes())?;
-        if let Some(question) = question {
-            self.answered.insert(question, params.bytes().to_vec());
+        if let Some(row) = row {
+            self.cache.keep(client, object, row, input.bytes(), params.bytes());
         }
         Ok(())
-    }
-
-    /// What a kept answer belongs to; `None` where the module keeps none.
-    fn question(&self, target: Target, row: &Control, input: &[u8]) -> Option<Question> {
-        let input = match row.cached? {
-            Cached::Always => Vec::new(),
-            Cached::ByInput => input.to_vec(),
-        };
-        // Controls of class 0 ask about the system.
-        let gpu = match row.command >> 16 {
-            0 => None,
-            _ => Some(self.gpu_of(target.client, target.object).ok()?),
-        };
-        Some((gpu, row.command, input))
-    }
-
-    /// Answers a control as it was answered before, where the module keeps answers. It does so before it looks at
-    /// the object's class.
-    fn answer_again(
-        &self,
-        target: Target,
-        row: Option<&Control>,
-        pointer: u64,
-        size: usize,
-    ) -> Result<bool, Refusal> {
-        let Some(row) = row.filter(|row| row.cached.is_some()) else { return Ok(false) };
-        let mut input = vec![0; size];
-        client_memory::read(pointer, &mut input)?;
-        let kept = self.question(target, row, &input).and_then(|question| self.answered.get(&question));
-        let Some(answer) = kept else { return Ok(false) };
-        client_memory::write(pointer, answer)?;
-        Ok(true)
     }
 
     pub(super) fn control_not_supported(&mut self, command: u32) -> Refusal {

@@ -15,6 +15,7 @@ impl Kernel {
         if root == handle {
             self.free_client(root);
         } else {
+            self.cache.remove_object(root, handle);
             self.free_object(root, handle);
         }
         Ok(())
@@ -24,6 +25,7 @@ impl Kernel {
     pub(super) fn free_client(&mut self, handle: u32) {
         self.free_children(handle, handle);
         self.clients.remove(&handle);
+        self.cache.remove_client(handle);
         self.events.remove_client(handle);
         self.cpu_mappings.retain(|_, mapping| mapping.client != handle);
     }

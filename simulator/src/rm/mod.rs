@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod allocate;
+mod cache;
 mod channel;
 mod context_dma;
 mod control;
@@ -219,8 +220,7 @@ pub(crate) struct Kernel {
     user: Privilege,
     clients: BTreeMap<u32, Client>,
     unsupported: BTreeMap<String, u64>,
-    /// Answers of controls that the module keeps.
-    answered: BTreeMap<control::Question, Vec<u8>>,
+    cache: cache::ControlCache,
     cpu_mappings: BTreeMap<u64, CpuMapping>,
     memblock_size: Option<u64>,
     serial: u64,
@@ -258,7 +258,7 @@ impl Kernel {
             descriptors: BTreeMap::new(),
             clients: BTreeMap::new(),
             unsupported: BTreeMap::new(),
-            answered: BTreeMap::new(),
+            cache: cache::ControlCache::default(),
             cpu_mappings: BTreeMap::new(),
             memblock_size: None,
             serial: 0,

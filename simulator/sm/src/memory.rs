@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::fault::FaultKind;
 use super::lanes::LANES;
-use crate::memory::{AccessKind, AddressMap};
+use nv_memory::{AccessKind, AddressMap};
 
 /// A mapping.
 #[derive(Clone, Copy, Debug)]

@@ -18,17 +18,17 @@ macro_rules! handlers {
     )*) => {$(
         $(#[$meta])*
         #[derive(Debug)]
-        pub(in crate::sm) struct $name $(<$(const $parameter: $kind),+>)?;
+        pub(crate) struct $name $(<$(const $parameter: $kind),+>)?;
 
-        impl $(<$(const $parameter: $kind),+>)? $crate::sm::micro::Execute
+        impl $(<$(const $parameter: $kind),+>)? $crate::micro::Execute
             for $name $(<$($parameter),+>)?
         {
             #[inline(always)]
-            fn run<L: $crate::sm::micro::Level>(
-                $core: &mut $crate::sm::core::Core<'_>,
-                $op: &$crate::sm::micro::Micro,
+            fn run<L: $crate::micro::Level>(
+                $core: &mut $crate::core::Core<'_>,
+                $op: &$crate::micro::Micro,
                 $mask: u32,
-            ) -> $crate::sm::micro::Flow {
+            ) -> $crate::micro::Flow {
                 $body
             }
         }
@@ -42,7 +42,7 @@ use super::micro::Flow;
 handlers! {
     /// Does nothing.
     Nothing = |_core, _op, _mask| Flow::Next;
-    /// Leaves the loop for [`crate::sm::control`].
+    /// Leaves the loop for [`crate::control`].
     Control = |_core, _op, _mask| Flow::Control;
     /// Raises a fault that lowering found.
     Faulting = |core, op, _mask| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Configuration, ConstantBuffer, FaultKind, Launch, Processor, Statistics};
-use crate::memory::{Access, AddressSpace, Backing};
+use nv_memory::{Access, AddressSpace, Backing};
+use nv_sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor, Statistics};
 
 const CODE: u64 = 0x10_0000;
 const BANKS: u64 = 0x20_0000;
@@ -71,7 +71,7 @@ impl Bench {
         grid: [u32; 3],
         block: [u32; 3],
         parameters: &[u8],
-    ) -> Result<Statistics, super::Fault> {
+    ) -> Result<Statistics, nv_sm::Fault> {
         let elf = fixtures::cubin(self.arch, kernel).expect("a fixture");
         self.launch_elf(&elf, kernel, grid, block, 16, parameters)
     }
@@ -84,7 +84,7 @@ impl Bench {
         block: [u32; 3],
         barriers: u32,
         parameters: &[u8],
-    ) -> Result<Statistics, super::Fault> {
+    ) -> Result<Statistics, nv_sm::Fault> {
         let sections = sections(elf);
         let map = self.space.snapshot();
         let (_, code, info) = sections.iter().find(|s| s.0 == format!(".text.{kernel}")).expect("the kernel");

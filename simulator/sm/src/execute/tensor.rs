@@ -17,7 +17,7 @@ const INTEGERS: [Integer; 4] = [Integer::U8, Integer::S8, Integer::U4, Integer::
 
 /// Which floating-point tensor core runs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sm) enum Unit {
+pub(crate) enum Unit {
     /// HMMA of sm_80 to sm_89.
     Ampere,
     /// HMMA of sm_90.
@@ -32,7 +32,7 @@ const NUMERICS: [Numerics; 4] = [Numerics::AMPERE, Numerics::HOPPER, Numerics::A
 const COLUMNS: u32 = 16;
 
 /// The metadata of `.SP` in a payload.
-pub(in crate::sm) fn sparsity_code(metadata: RowIndex, selector: u8) -> u64 {
+pub(crate) fn sparsity_code(metadata: RowIndex, selector: u8) -> u64 {
     u64::from(selector & 3) << 28 | u64::from(metadata.0) << 32
 }
 
@@ -44,7 +44,7 @@ fn sparsity(core: &Core<'_>, op: &Micro) -> ([u32; LANES], usize) {
 }
 
 /// HMMA's and QMMA's form as a payload.
-pub(in crate::sm) fn float_code(form: FloatMatrix, unit: Unit) -> u64 {
+pub(crate) fn float_code(form: FloatMatrix, unit: Unit) -> u64 {
     let factor = |i: usize| FACTORS.iter().position(|known| *known == form.factors[i]).unwrap_or(0) as u64;
     factor(0)
         | factor(1) << 3
@@ -66,7 +66,7 @@ fn float_form(code: u64) -> (FloatMatrix, Numerics) {
 }
 
 /// IMMA's form as a payload.
-pub(in crate::sm) fn integer_code(form: IntegerMatrix) -> u64 {
+pub(crate) fn integer_code(form: IntegerMatrix) -> u64 {
     let factor = |i: usize| INTEGERS.iter().position(|known| *known == form.factors[i]).unwrap_or(0) as u64;
     factor(0)
         | factor(1) << 2
@@ -87,12 +87,12 @@ fn integer_form(code: u64) -> IntegerMatrix {
 }
 
 /// BMMA's form as a payload.
-pub(in crate::sm) fn bit_code(rows: usize, k: usize, operation: BitOperation) -> u64 {
+pub(crate) fn bit_code(rows: usize, k: usize, operation: BitOperation) -> u64 {
     u64::from(operation == BitOperation::Xor) | (rows as u64) << 8 | (k as u64) << COLUMNS
 }
 
 /// DMMA's form as a payload.
-pub(in crate::sm) fn double_code(rows: u8, k: u8, rounding: Rounding) -> u64 {
+pub(crate) fn double_code(rows: u8, k: u8, rounding: Rounding) -> u64 {
     let rounding = Rounding::ALL.iter().position(|known| *known == rounding).unwrap_or(0) as u64;
     rounding | u64::from(rows) << 8 | u64::from(k) << COLUMNS
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use nv_simulator::memory::{Access, AddressSpace, Backing};
-use nv_simulator::sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor};
+use nv_memory::{Access, AddressSpace, Backing};
+use nv_sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor};
 use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SpecialRegister};
 
 const CODE: u64 = 0x10_0000;

@@ -14,13 +14,13 @@ use super::super::lanes::{LANES, ballot, bit};
 use super::super::micro::{Flow, Micro};
 use super::handlers;
 
-pub(in crate::sm) const KEEP: Subnormals = Subnormals::Keep;
-pub(in crate::sm) const FLUSH: Subnormals = Subnormals::Flush;
-pub(in crate::sm) const FLUSH_MULTIPLY_ZERO: Subnormals = Subnormals::FlushMultiplyZero;
+pub(crate) const KEEP: Subnormals = Subnormals::Keep;
+pub(crate) const FLUSH: Subnormals = Subnormals::Flush;
+pub(crate) const FLUSH_MULTIPLY_ZERO: Subnormals = Subnormals::FlushMultiplyZero;
 
 /// Modifiers of FADD, FMUL and FFMA.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sm) struct Modifiers {
+pub(crate) struct Modifiers {
     pub rounding: Rounding,
     pub subnormals: Subnormals,
     pub saturate: bool,

@@ -1,6 +1,6 @@
 //! Why a kernel was stopped.
 
-use crate::memory::MmuFault;
+use nv_memory::MmuFault;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

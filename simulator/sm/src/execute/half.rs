@@ -9,10 +9,10 @@ use super::handlers;
 
 const SWIZZLES: [Swizzle; 4] = [Swizzle::H1H0, Swizzle::F32, Swizzle::H0H0, Swizzle::H1H1];
 /// Lowest bit of a comparison in a payload.
-pub(in crate::sm) const COMPARE: u32 = 32;
+pub(crate) const COMPARE: u32 = 32;
 
 /// Format and modifiers in the lowest bits of a payload.
-pub(in crate::sm) fn mode_code(mode: HalfMode) -> u64 {
+pub(crate) fn mode_code(mode: HalfMode) -> u64 {
     u64::from(mode.format == HalfFormat::Bf16)
         | u64::from(mode.flushes) << 1
         | u64::from(mode.saturate) << 2
@@ -20,7 +20,7 @@ pub(in crate::sm) fn mode_code(mode: HalfMode) -> u64 {
 }
 
 /// Swizzle and marks of a source in a payload.
-pub(in crate::sm) fn source_code(swizzle: Swizzle, absolute: bool, negate: bool, slot: usize) -> u64 {
+pub(crate) fn source_code(swizzle: Swizzle, absolute: bool, negate: bool, slot: usize) -> u64 {
     let swizzle = SWIZZLES.iter().position(|known| *known == swizzle).unwrap_or(0) as u64;
     (swizzle | u64::from(absolute) << 2 | u64::from(negate) << 3) << (8 + 4 * slot)
 }

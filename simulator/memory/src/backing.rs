@@ -173,7 +173,7 @@ impl Backing {
 
     /// Where byte `offset` lies, if `offset + bytes` is inside the object. The pointer is valid while the object
     /// lives; whoever uses it must access it atomically and not write to a read-only object.
-    pub(crate) fn pointer(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
+    pub fn pointer(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
         let end = offset.checked_add(bytes)?;
         if end > self.length {
             return None;

@@ -1,4 +1,7 @@
-//! The streaming multiprocessors: run a grid's machine code.
+//! The streaming multiprocessors of a simulated GPU: they run a grid's machine code.
+//!
+//! Above stands `nv-simulator`, whose compute engine launches grids; below, [`sass`] says what instructions are and
+//! compute, and [`nv_memory`] where addresses lead. A package of its own, so that what is slow to compile is compiled once.
 //!
 //! [`Processor::run`] executes one launch. The way of an instruction:
 //!
@@ -33,9 +36,6 @@ mod processor;
 mod run;
 mod warp;
 mod worker;
-
-#[cfg(test)]
-mod tests;
 
 pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};

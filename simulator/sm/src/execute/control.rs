@@ -1,4 +1,4 @@
-//! Branches, and what belongs to convergence but moves no program counter. The rest is in [`crate::sm::control`].
+//! Branches, and what belongs to convergence but moves no program counter. The rest is in [`crate::control`].
 
 use super::super::fault::FaultKind;
 use super::super::lanes::{LANES, each};

@@ -15,7 +15,7 @@ use super::launch::{Launch, Prepared, Statistics};
 use super::micro::Features;
 use super::pool::{self, Job};
 use super::worker::{Outcome, Random, Worker};
-use crate::memory::AddressMap;
+use nv_memory::AddressMap;
 
 /// What the SMs are, and how they are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::super::micro::{Flow, Micro, RowIndex};
 use super::handlers;
 
 /// A rounding as a payload.
-pub(in crate::sm) fn rounding_code(rounding: Rounding) -> u64 {
+pub(crate) fn rounding_code(rounding: Rounding) -> u64 {
     Rounding::ALL.iter().position(|known| *known == rounding).unwrap_or(0) as u64
 }
 

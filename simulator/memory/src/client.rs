@@ -15,7 +15,7 @@ use super::Backing;
 impl Backing {
     /// Maps bytes of the object into this process for the client: shared, at `address` if that is free, else at an
     /// address of the system's choice. Aliased client memory has no file to map and is `EINVAL`.
-    pub(crate) fn map_for_client(
+    pub fn map_for_client(
         &self,
         address: Option<u64>,
         offset: u64,
@@ -43,7 +43,7 @@ impl Backing {
 
     /// A descriptor of the object's file for the client to map, which allows writing only if `writable`. Aliased client
     /// memory has no file and is `EINVAL`.
-    pub(crate) fn client_file(&self, writable: bool) -> Result<OwnedFd, Errno> {
+    pub fn client_file(&self, writable: bool) -> Result<OwnedFd, Errno> {
         let file = self.fd().ok_or(Errno::EINVAL)?;
         let failed = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
         if writable {
@@ -56,7 +56,7 @@ impl Backing {
 }
 
 /// Takes away a mapping that [`Backing::map_for_client`] made.
-pub(crate) fn unmap_for_client(address: u64, length: u64) -> Result<(), Errno> {
+pub fn unmap_for_client(address: u64, length: u64) -> Result<(), Errno> {
     let pointer = NonNull::new(address as *mut std::ffi::c_void).ok_or(Errno::EINVAL)?;
     let length = usize::try_from(length).map_err(|_| Errno::EINVAL)?;
     // SAFETY: the machine checked that it made exactly this mapping for its client, who asks to have it taken away and

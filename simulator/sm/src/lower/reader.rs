@@ -11,7 +11,7 @@ use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
 
 /// Why an instruction is not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sm) enum Refusal {
+pub(crate) enum Refusal {
     /// It is known, but not simulated in this form: what is missing.
     Unsupported(String),
     /// A form that decodes, and that the card takes for an illegal instruction.
@@ -58,7 +58,7 @@ impl Pool {
 
 /// A source: its row and the marks that are left to apply.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sm) struct Source {
+pub(crate) struct Source {
     pub row: RowIndex,
     pub marks: Marks,
     pub half: Half,
@@ -79,7 +79,7 @@ pub(super) struct Address {
 
 /// One instruction being lowered.
 #[derive(Debug)]
-pub(in crate::sm) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     pub instruction: &'a Instruction,
     features: Features,
     registers: u32,

@@ -15,7 +15,7 @@ const WIDTHS: [Width; 4] = [Width::B8, Width::B16, Width::B32, Width::B64];
 
 /// What a conversion reads and writes.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sm) struct Formats {
+pub(crate) struct Formats {
     pub float: FloatFormat,
     /// F2F's result.
     pub other: FloatFormat,
@@ -66,13 +66,13 @@ impl Formats {
 }
 
 /// F2FP's modifiers as a payload.
-pub(in crate::sm) fn pack_code(format: HalfFormat, rounding: Rounding, relu: bool) -> u64 {
+pub(crate) fn pack_code(format: HalfFormat, rounding: Rounding, relu: bool) -> u64 {
     let rounding = Rounding::ALL.iter().position(|known| *known == rounding).unwrap_or(0) as u64;
     rounding | u64::from(format == HalfFormat::Bf16) << 2 | u64::from(relu) << 3
 }
 
 /// An 8-bit format and `.RELU` as a payload.
-pub(in crate::sm) fn fp8_code(format: Fp8, relu: bool) -> u64 {
+pub(crate) fn fp8_code(format: Fp8, relu: bool) -> u64 {
     u64::from(format == Fp8::E5M2) | u64::from(relu) << 1
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault::FaultKind;
 use super::lanes::{LANES, Lanes};
-use crate::memory::AddressMap;
+use nv_memory::AddressMap;
 
 /// A constant bank of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::super::micro::{Flow, Micro};
 use super::handlers;
 
 /// Where a special register goes, for [`Micro::extra`].
-pub(in crate::sm) const fn destination(wide: bool, uniform: bool) -> u8 {
+pub(crate) const fn destination(wide: bool, uniform: bool) -> u8 {
     wide as u8 | (uniform as u8) << 1
 }
 

@@ -13,27 +13,27 @@ use super::super::lanes::{FULL, LANES, each, first, map};
 use super::super::memory::{load, load_octet, load_row, prefetch, store, store_row};
 use super::super::micro::{Flow, Level, Micro, RowIndex};
 use super::handlers;
-use crate::memory::AccessKind;
+use nv_memory::AccessKind;
 
 /// Spaces, as parameters of handlers.
-pub(in crate::sm) const GLOBAL: u8 = 0;
+pub(crate) const GLOBAL: u8 = 0;
 /// Generic addresses.
-pub(in crate::sm) const GENERIC: u8 = 1;
+pub(crate) const GENERIC: u8 = 1;
 /// Shared memory.
-pub(in crate::sm) const SHARED: u8 = 2;
+pub(crate) const SHARED: u8 = 2;
 /// Local memory.
-pub(in crate::sm) const LOCAL: u8 = 3;
+pub(crate) const LOCAL: u8 = 3;
 
 /// Flags of a payload. Below them: the offset in 31:0, the uniform register's row in 47:32.
-pub(in crate::sm) const WIDE: u64 = 1 << 48;
+pub(crate) const WIDE: u64 = 1 << 48;
 /// The base's factor in bits 51:49.
-pub(in crate::sm) const SCALE: u32 = 49;
+pub(crate) const SCALE: u32 = 49;
 /// The value is sign-extended.
-pub(in crate::sm) const SIGNED: u64 = 1 << 52;
+pub(crate) const SIGNED: u64 = 1 << 52;
 /// The load looks for something that others write.
-pub(in crate::sm) const STRONG: u64 = 1 << 53;
+pub(crate) const STRONG: u64 = 1 << 53;
 /// The old value is not wanted.
-pub(in crate::sm) const NO_RESULT: u64 = 1 << 54;
+pub(crate) const NO_RESULT: u64 = 1 << 54;
 
 /// What a look at others' writes takes off the budget: a warp that does little else is likely to wait.
 const LOOK: u32 = 64;
@@ -42,7 +42,7 @@ const LOOK: u32 = 64;
 const WINDOW: u64 = 1 << 32;
 
 /// Operation and type for [`Micro::extra`].
-pub(in crate::sm) fn atomic_code(operation: AtomicOperation, kind: AtomicType) -> u8 {
+pub(crate) fn atomic_code(operation: AtomicOperation, kind: AtomicType) -> u8 {
     let operation = AtomicOperation::ALL.iter().position(|known| *known == operation).unwrap_or(0) as u8;
     let kind = AtomicType::ALL.iter().position(|known| *known == kind).unwrap_or(0) as u8;
     operation | kind << 4

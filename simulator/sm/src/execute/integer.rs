@@ -40,7 +40,7 @@ pub(super) fn put_comparison(core: &mut Core<'_>, op: &Micro, mask: u32, truth: 
 }
 
 /// A shift's modifiers in a payload.
-pub(in crate::sm) fn shift_code(kind: ShiftKind) -> u64 {
+pub(crate) fn shift_code(kind: ShiftKind) -> u64 {
     let flags =
         [kind.direction == Direction::Right, kind.wide, kind.sign == Sign::Signed, kind.wrap, kind.high];
     flags.iter().enumerate().fold(0, |code, (i, flag)| code | u64::from(*flag) << i)
@@ -68,7 +68,7 @@ const PERMUTE: [PermuteMode; 7] = [
 ];
 
 /// PRMT's mode in a payload.
-pub(in crate::sm) fn permute_code(mode: PermuteMode) -> u64 {
+pub(crate) fn permute_code(mode: PermuteMode) -> u64 {
     PERMUTE.iter().position(|known| *known == mode).unwrap_or(0) as u64
 }
 
