@@ -7,8 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nv_abi::gpfifo::{USERD_GP_GET, USERD_GP_PUT};
 use nv_abi::rm::{
-    AmpereAControlGPFifo, NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
+    NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
     NV_CTXSHARE_ALLOCATION_PARAMETERS, NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS,
     NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS, NvNotification,
     class, control,
@@ -50,6 +51,11 @@ pub(crate) const XID_MMU_FAULT: u32 = 31;
 /// What GET_MMU_FAULT_INFO calls the fault of a channel that had none (measured on H200).
 const NO_FAULT: &str = "NONE";
 
+/// Byte offset of a word of the notifier, which has one layout in every branch.
+fn offset_of(field: &nv_abi::StructField) -> u64 {
+    field.offset(nv_abi::Branch::R535).unwrap_or(0).into()
+}
+
 /// Which of a device's two channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -85,7 +91,7 @@ impl ChannelGroup {
         let mut params = system.record(&group_parameters::STRUCT);
         params.set(&group_parameters::engineType, NV2080_ENGINE_TYPE_GRAPHICS.into())?;
         let object = system.alloc(gpu.device, class::KEPLER_CHANNEL_GROUP_A, Some(&mut params))?;
-        let area = Request::video(2 * RING_STRIDE).contiguous().huge().visible();
+        let area = Request::video("the ring area", 2 * RING_STRIDE).contiguous().huge().visible();
         let area = Arc::new(Allocation::new(gpu, area)?);
         let mut params = system.record(&share_parameters::STRUCT);
         params.set(&share_parameters::hVASpace, gpu.vaspace.into())?;
@@ -172,7 +178,7 @@ impl Channel {
             Engine::Compute => 0,
             Engine::Copy => RING_STRIDE,
         };
-        let notifier = Allocation::new(gpu, Request::system(0x1000))?;
+        let notifier = Allocation::new(gpu, Request::system("the notifier", 0x1000))?;
         let mut params = system.record(&p::STRUCT);
         params.set(&p::hObjectError, notifier.handle().into())?;
         params.set(&p::hObjectBuffer, group.area.handle().into())?;
@@ -191,7 +197,7 @@ impl Channel {
         params.set(&token_parameters::workSubmitToken, u32::MAX.into())?;
         system.control(object, control::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut params)?;
         let token = params.get(&token_parameters::workSubmitToken)? as u32;
-        let commands = Allocation::new(gpu, Request::video(COMMANDS).huge().visible())?;
+        let commands = Allocation::new(gpu, Request::video("command memory", COMMANDS).huge().visible())?;
         let window = address::allocate(CHANNEL_WINDOW, 0x1000)?;
         let mut channel = Self {
             engine,
@@ -215,32 +221,21 @@ impl Channel {
         &self.group.gpu
     }
 
-    fn control_word(&self, field: &nv_abi::StructField) -> u64 {
-        // The control words have one layout in every branch.
-        let offset = field.offset(nv_abi::Branch::R535).unwrap_or(0);
-        self.ring_offset + u64::from(ENTRIES) * 8 + u64::from(offset)
+    /// Byte offset of the control words in the group's area.
+    fn userd(&self) -> u64 {
+        self.ring_offset + u64::from(ENTRIES) * 8
     }
 
     /// Entries that the GPU has taken from the ring.
     fn taken(&self, ring: &Ring) -> Result<u64, Error> {
-        let offset = self.control_word(&AmpereAControlGPFifo::GPGet);
-        let get = self
-            .group
-            .area
-            .window()?
-            .load32(offset)
-            .ok_or_else(|| bounds("the ring area", offset, 4, self.group.area.bytes()))?;
+        let get = self.group.area.window()?.load32(self.userd() + USERD_GP_GET)?;
         let behind = (ring.put as u32).wrapping_sub(get) & (ENTRIES - 1);
         Ok(ring.put - u64::from(behind))
     }
 
     /// Number of the last fence that the GPU has reached.
     fn reached(&self, ring: &Ring) -> Result<u64, Error> {
-        let word = self
-            .notifier
-            .window()?
-            .load32(FENCE_WORD)
-            .ok_or_else(|| bounds("the notifier", FENCE_WORD, 4, self.notifier.bytes()))?;
+        let word = self.notifier.window()?.load32(FENCE_WORD)?;
         Ok(ring.fences - u64::from((ring.fences as u32).wrapping_sub(word)))
     }
 
@@ -280,10 +275,7 @@ impl Channel {
 
     fn store_commands(&self, offset: u64, words: &[u32]) -> Result<(), Error> {
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.commands
-            .window()?
-            .write(offset, &data)
-            .ok_or_else(|| bounds("command memory", offset, data.len() as u64, COMMANDS))
+        self.commands.window()?.write(offset, &data)
     }
 
     /// Copies commands into command memory and submits them.
@@ -329,33 +321,30 @@ impl Channel {
         let entry = pushbuffer::entry(address, words)?;
         let area = self.group.area.window()?;
         let slot = self.ring_offset + (ring.put % u64::from(ENTRIES)) * 8;
-        let put = self.control_word(&AmpereAControlGPFifo::GPPut);
         let next = (ring.put + 1) % u64::from(ENTRIES);
-        area.store64(slot, entry)
-            .and_then(|()| area.store32(put, next as u32))
-            .ok_or_else(|| bounds("the ring area", slot, 8, self.group.area.bytes()))?;
+        area.store64(slot, entry)?;
+        area.store32(self.userd() + USERD_GP_PUT, next as u32)?;
         ring.put += 1;
         self.gpu().ring(self.token)
     }
 
     /// The error notifier's word, as [`ChannelFault`] if it says that the channel has died.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        use NvNotification as notification;
         let mut fault = lock(&self.fault);
         if let Some(fault) = &*fault {
             return Err(Error::ChannelFault(Box::new(fault.clone())));
         }
         let window = self.notifier.window()?;
-        let word = |offset| {
-            window.load32(offset).ok_or_else(|| bounds("the notifier", offset, 4, self.notifier.bytes()))
-        };
-        let status_offset = u64::from(NvNotification::info16.offset(nv_abi::Branch::R535).unwrap_or(0xc));
-        let last = word(status_offset)?;
+        // The word with the status says whether the rest is there.
+        let last = window.load32(offset_of(&notification::info16))?;
         if last >> 16 != NOTIFIER_ERROR {
             return Ok(());
         }
-        let xid = word(8)?;
+        let xid = window.load32(offset_of(&notification::info32))?;
         // The high word comes first.
-        let timestamp = u64::from(word(0)?) << 32 | u64::from(word(4)?);
+        let time = offset_of(&notification::timeStamp_nanoseconds);
+        let timestamp = u64::from(window.load32(time)?) << 32 | u64::from(window.load32(time + 4)?);
         let mmu = if xid == XID_MMU_FAULT { self.mmu_fault()? } else { None };
         let found = ChannelFault { engine: self.engine, xid, engine_type: last as u16, timestamp, mmu };
         *fault = Some(found.clone());
@@ -370,13 +359,7 @@ impl Channel {
             // The fault itself is what matters; its details are extra.
             return Ok(None);
         }
-        let mut name = String::new();
-        for index in 0..32 {
-            match params.get_at(&p::faultString, index)? as u8 {
-                0 => break,
-                byte => name.push(char::from(byte)),
-            }
-        }
+        let name = params.text(&p::faultString)?;
         if name.is_empty() || name == NO_FAULT {
             // Another channel of the group ran into it.
             return Ok(None);

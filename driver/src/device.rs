@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nv_abi::{compute::AMPERE_COMPUTE_A as compute, host::AMPERE_CHANNEL_GPFIFO_A as host};
+use nv_abi::{arch::Classes, compute::AMPERE_COMPUTE_A as compute, host::AMPERE_CHANNEL_GPFIFO_A as host};
 
 use crate::{
     Argument, Backend, Buffer, Element, Error, Kernel, Signal, System,
     channel::{Channel, ChannelGroup, Engine, XID_MMU_FAULT},
-    gpu::{ChosenClasses, Geometry, Gpu},
-    memory::{Allocation, Location, Request, bounds},
+    gpu::{Geometry, Gpu},
+    memory::{Allocation, BUFFER, Location, Request, bounds},
     pushbuffer::{COMPUTE, COPY, Pushbuffer, upper_lower},
     qmd::{LOCAL_WINDOW, SHARED_WINDOW},
     queue::{ArgumentPath, Command, Commands, Context, arena_bytes, encode, store_launch},
@@ -66,7 +66,7 @@ pub struct DeviceInfo {
     /// Counts of its parts.
     pub geometry: Geometry,
     /// The classes in use.
-    pub classes: ChosenClasses,
+    pub classes: Classes,
     /// The kernel module's version.
     pub driver_version: String,
 }
@@ -99,7 +99,6 @@ struct Inner {
     timeline: Mutex<Timeline>,
     pool: Arc<SignalPool>,
     options: Options,
-    index: usize,
     gpu: Arc<Gpu>,
 }
 
@@ -136,7 +135,7 @@ impl Device {
         let compute = Channel::new(&group, Engine::Compute)?;
         let copy = Channel::new(&group, Engine::Copy)?;
         group.schedule()?;
-        let memory = Allocation::new(&gpu, Request::video(ARGUMENTS).visible())?;
+        let memory = Allocation::new(&gpu, Request::video("the argument memory", ARGUMENTS).visible())?;
         let arguments = Arguments { memory, next: 0, signal: pool.take(0)?, turns: 0 };
         let device = Self(Arc::new(Inner {
             compute,
@@ -145,11 +144,10 @@ impl Device {
             local_bytes: AtomicU32::new(0),
             local: Mutex::default(),
             arguments: Mutex::new(arguments),
-            staging: Mutex::new(Allocation::new(&gpu, Request::host(STAGING))?),
+            staging: Mutex::new(Allocation::new(&gpu, Request::host("the staging buffer", STAGING))?),
             timeline: Mutex::new(Timeline { signal: pool.take(0)?, last: 0 }),
             pool,
             options,
-            index,
             gpu,
         }));
         device.set_up()?;
@@ -188,11 +186,10 @@ impl Device {
     /// What the device is.
     pub fn info(&self) -> DeviceInfo {
         let gpu = self.gpu();
-        let card = gpu.system.cards.get(self.0.index);
         DeviceInfo {
-            minor: gpu.minor,
-            pci: card.map_or([0; 4], |card| card.pci),
-            pci_device: card.map_or(0, |card| card.pci_device),
+            minor: gpu.card.minor,
+            pci: gpu.card.pci,
+            pci_device: gpu.card.pci_device,
             uuid: gpu.uuid,
             sm: self.sm(),
             geometry: gpu.geometry,
@@ -246,7 +243,7 @@ impl Device {
 
     /// A buffer in the GPU's memory with the values of a slice, which the GPU cannot write: a store is a fault.
     pub fn read_only_from<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
-        let request = Request::video(size_of_val(values) as u64).visible().read_only();
+        let request = Request::video(BUFFER, size_of_val(values) as u64).visible().read_only();
         let buffer = Buffer::new(self, Allocation::new(self.gpu(), request)?, values.len());
         buffer.copy_from(values)?;
         Ok(buffer)
@@ -255,13 +252,12 @@ impl Device {
     fn buffer<T: Element>(&self, len: usize, location: Location, visible: bool) -> Result<Buffer<T>, Error> {
         let bytes =
             (len as u64).checked_mul(T::BYTES as u64).ok_or(Error::AddressSpace { bytes: u64::MAX })?;
-        let mut request = Request::video(bytes);
-        match location {
-            Location::Video if visible => request = request.visible(),
-            Location::Video => {}
-            Location::System => request = Request::system(bytes),
-            Location::Host => request = Request::host(bytes),
-        }
+        let request = match location {
+            Location::Video if visible => Request::video(BUFFER, bytes).visible(),
+            Location::Video => Request::video(BUFFER, bytes),
+            Location::System => Request::system(BUFFER, bytes),
+            Location::Host => Request::host(BUFFER, bytes),
+        };
         Ok(Buffer::new(self, Allocation::new(self.gpu(), request)?, len))
     }
 
@@ -419,10 +415,7 @@ impl Device {
         let staging = lock(&self.0.staging);
         for (index, chunk) in bytes.chunks(STAGING as usize).enumerate() {
             self.synchronize()?;
-            staging
-                .window()?
-                .write(0, chunk)
-                .ok_or_else(|| bounds("the staging buffer", 0, chunk.len() as u64, staging.bytes()))?;
+            staging.window()?.write(0, chunk)?;
             self.copy(address + index as u64 * STAGING, staging.address(), chunk.len() as u64)?;
         }
         self.synchronize()
@@ -434,11 +427,7 @@ impl Device {
         for (index, chunk) in bytes.chunks_mut(STAGING as usize).enumerate() {
             self.copy(staging.address(), address + index as u64 * STAGING, chunk.len() as u64)?;
             self.synchronize()?;
-            let length = chunk.len() as u64;
-            staging
-                .window()?
-                .read(0, chunk)
-                .ok_or_else(|| bounds("the staging buffer", 0, length, staging.bytes()))?;
+            staging.window()?.read(0, chunk)?;
         }
         Ok(())
     }
@@ -457,7 +446,7 @@ impl Device {
             .next_multiple_of(0x8000);
         let tpcs = u64::from(geometry.gpcs) * u64::from(geometry.tpcs_per_gpc);
         let total = (per_tpc * tpcs).next_multiple_of(0x2_0000);
-        let memory = Allocation::new(self.gpu(), Request::video(total).huge())?;
+        let memory = Allocation::new(self.gpu(), Request::video("local memory", total).huge())?;
         self.drain(Engine::Compute)?;
         let mut push = Pushbuffer::default();
         push.methods(COMPUTE, &compute::SET_SHADER_LOCAL_MEMORY_A, &upper_lower(memory.address()))?;

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use nv_abi::{
-    Fd, Mapping, Record,
-    arch::Generation,
+    Fd, Mapping,
+    arch::{Classes, Generation},
+    gpfifo::{NOTIFY_CHANNEL_PENDING, USERMODE_BYTES},
     rm::{
         NV_HOPPER_USERMODE_A_PARAMS, NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS, NV_VASPACE_ALLOCATION_PARAMETERS,
         NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS, NV0080_ALLOC_PARAMETERS, NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS,
@@ -20,28 +21,19 @@ use nv_abi::{
 
 use crate::{
     Error, Options,
-    rm::flags,
+    rm::{Card, flags},
     system::{System, lock},
     uvm::Uuid,
 };
 
-/// The usermode object's register page.
-const USERMODE_BYTES: u64 = 0x1_0000;
-/// The doorbell in it.
-const DOORBELL: u32 = 0x90;
 /// `flags` of GET_GID_INFO: the bare 16 bytes.
 const GID_FORMAT_BINARY: u64 = 2;
 /// Boost to the highest clock, as a CUDA client of high priority.
 const PERF_BOOST_MAX: u64 = 1 << 4 | 1 << 6 | 1;
 
-/// Indices of GR_GET_INFO (`ctrl2080gr.h`).
-const GR_INFO: [(u32, &str); 5] = [
-    (0x14, "LITTER_NUM_GPCS"),
-    (0x17, "LITTER_NUM_TPC_PER_GPC"),
-    (0x20, "LITTER_NUM_SM_PER_TPC"),
-    (0x0d, "MAX_WARPS_PER_SM"),
-    (0x0c, "SM_VERSION"),
-];
+/// Indices of GR_GET_INFO (`NV2080_CTRL_GR_INFO_INDEX_*` in `ctrl2080gr.h`): LITTER_NUM_GPCS, LITTER_NUM_TPC_PER_GPC,
+/// LITTER_NUM_SM_PER_TPC, MAX_WARPS_PER_SM, SM_VERSION.
+const GR_INFO: [u32; 5] = [0x14, 0x17, 0x20, 0x0d, 0x0c];
 
 /// Counts of the GPU's parts, from GR_GET_INFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,30 +50,17 @@ pub struct Geometry {
     pub sm_version: u32,
 }
 
-/// The classes this driver chose from the GPU's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChosenClasses {
-    /// Channel.
-    pub channel: u32,
-    /// Doorbell page.
-    pub usermode: u32,
-    /// Compute engine.
-    pub compute: u32,
-    /// Copy engine.
-    pub copy: u32,
-}
-
 #[derive(Debug)]
 pub(crate) struct Gpu {
     pub(crate) system: Arc<System>,
-    pub(crate) minor: u32,
+    pub(crate) card: Card,
     pub(crate) fd: Fd,
     pub(crate) device: u32,
     pub(crate) vaspace: u32,
     /// NV01_MEMORY_VIRTUAL, where mappings are made through RM as well.
     pub(crate) virtual_memory: Option<u32>,
     pub(crate) uuid: Uuid,
-    pub(crate) classes: ChosenClasses,
+    pub(crate) classes: Classes,
     pub(crate) generation: Generation,
     pub(crate) geometry: Geometry,
     doorbell: u64,
@@ -93,9 +72,10 @@ fn choose(list: &[u32], wanted: &[u32], what: &'static str) -> Result<u32, Error
     wanted.iter().copied().find(|class| list.contains(class)).ok_or(Error::NoClass { what })
 }
 
-fn choose_all(list: &[u32]) -> Result<ChosenClasses, Error> {
+/// The classes to use of those on the GPU's list: of each kind the newest that this driver knows.
+fn choose_all(list: &[u32]) -> Result<Classes, Error> {
     use class as c;
-    Ok(ChosenClasses {
+    Ok(Classes {
         channel: choose(
             list,
             &[
@@ -156,36 +136,25 @@ fn class_list(system: &System, device: u32) -> Result<Vec<u32>, Error> {
 
 fn geometry(system: &System, subdevice: u32) -> Result<Geometry, Error> {
     use NV2080_CTRL_GR_GET_INFO_PARAMS as p;
-    let mut list = Vec::new();
-    for (index, _) in GR_INFO {
-        list.extend_from_slice(&index.to_le_bytes());
-        list.extend_from_slice(&[0; 4]);
+    // Pairs of index and value.
+    let mut list: [[u8; 4]; 2 * GR_INFO.len()] = [[0; 4]; 2 * GR_INFO.len()];
+    for (pair, index) in list.as_chunks_mut::<2>().0.iter_mut().zip(GR_INFO) {
+        pair[0] = index.to_le_bytes();
     }
     let mut record = system.record(&p::STRUCT);
     record.set(&p::grInfoListSize, GR_INFO.len() as u64)?;
     record.set(&p::grInfoList, list.as_mut_ptr().expose_provenance() as u64)?;
     system.control(subdevice, control::NV2080_CTRL_CMD_GR_GET_INFO, &mut record)?;
-    let value = |index: usize| {
-        list.get(index * 8 + 4..index * 8 + 8).map_or(0, |word| {
-            let mut bytes = [0; 4];
-            bytes.copy_from_slice(word);
-            u32::from_le_bytes(bytes)
-        })
-    };
-    Ok(Geometry {
-        gpcs: value(0),
-        tpcs_per_gpc: value(1),
-        sms_per_tpc: value(2),
-        warps_per_sm: value(3),
-        sm_version: value(4),
-    })
+    let [gpcs, tpcs_per_gpc, sms_per_tpc, warps_per_sm, sm_version] =
+        std::array::from_fn(|index| u32::from_le_bytes(list[2 * index + 1]));
+    Ok(Geometry { gpcs, tpcs_per_gpc, sms_per_tpc, warps_per_sm, sm_version })
 }
 
 impl Gpu {
     pub(crate) fn open(system: &Arc<System>, index: usize, options: &Options) -> Result<Arc<Self>, Error> {
         let card = system.cards.get(index).ok_or(Error::NoDevice { index, count: system.cards.len() })?;
         let fd = system.open_gpu(card.minor)?;
-        let gpu = Self::allocate(system, card.gpu_id, card.minor, fd, options);
+        let gpu = Self::allocate(system, card.clone(), fd, options);
         if gpu.is_err() {
             // The first error is the one to report.
             let _ = system.backend.close(fd);
@@ -202,20 +171,14 @@ impl Gpu {
         Ok(gpu)
     }
 
-    fn allocate(
-        system: &Arc<System>,
-        gpu_id: u32,
-        minor: u32,
-        fd: Fd,
-        options: &Options,
-    ) -> Result<Self, Error> {
+    fn allocate(system: &Arc<System>, card: Card, fd: Fd, options: &Options) -> Result<Self, Error> {
         use NV_VASPACE_ALLOCATION_PARAMETERS as vaspace_parameters;
         use NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS as id_info;
         use NV0080_ALLOC_PARAMETERS as device_parameters;
         use NV2080_CTRL_GPU_GET_GID_INFO_PARAMS as gid;
 
         let mut info = system.record(&id_info::STRUCT);
-        info.set(&id_info::gpuId, gpu_id.into())?;
+        info.set(&id_info::gpuId, card.gpu_id.into())?;
         system.control(system.root, control::NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2, &mut info)?;
 
         let mut params = system.record(&device_parameters::STRUCT);
@@ -237,7 +200,7 @@ impl Gpu {
             let classes = choose_all(&class_list(system, device)?)?;
             let generation =
                 Generation::of_compute_class(classes.compute).ok_or(Error::NoClass { what: "compute" })?;
-            let doorbell = map_usermode(system, device, subdevice, minor, classes.usermode)?;
+            let doorbell = map_usermode(system, device, subdevice, card.minor, classes.usermode)?;
             if options.performance_boost {
                 use NV2080_CTRL_PERF_BOOST_PARAMS as boost;
                 let mut params = system.record(&boost::STRUCT);
@@ -270,12 +233,10 @@ impl Gpu {
             params.set(&gid::length, 16)?;
             system.control(subdevice, control::NV2080_CTRL_CMD_GPU_GET_GID_INFO, &mut params)?;
             let mut uuid = [0; 16];
-            for (index, byte) in uuid.iter_mut().enumerate() {
-                *byte = params.get_at(&gid::data, index as u32)? as u8;
-            }
+            uuid.copy_from_slice(&params.byte_array(&gid::data)?[..16]);
             let mut gpu = Self {
                 system: Arc::clone(system),
-                minor,
+                card: card.clone(),
                 fd,
                 device,
                 vaspace,
@@ -303,7 +264,7 @@ impl Gpu {
     pub(crate) fn ring(&self, token: u32) -> Result<(), Error> {
         self.system
             .backend
-            .write32(self.doorbell, DOORBELL, token)
+            .write32(self.doorbell, NOTIFY_CHANNEL_PENDING, token)
             .map_err(|errno| Error::System { call: "doorbell", errno })
     }
 
@@ -319,7 +280,7 @@ fn map_usermode(
     minor: u32,
     usermode: u32,
 ) -> Result<u64, Error> {
-    let mut params: Record = system.record(&NV_HOPPER_USERMODE_A_PARAMS::STRUCT);
+    let mut params = system.record(&NV_HOPPER_USERMODE_A_PARAMS::STRUCT);
     params.set(&NV_HOPPER_USERMODE_A_PARAMS::bBar1Mapping, 1)?;
     let from_hopper = usermode >= class::HOPPER_USERMODE_A;
     let object = system.alloc(subdevice, usermode, from_hopper.then_some(&mut params))?;

@@ -13,6 +13,8 @@ use std::{
 use nix::{fcntl::OFlag, sys::stat::Mode};
 use nv_abi::{Errno, Fd, Ioctl, Mapping, Mmio, Node};
 
+use crate::{Error, memory::bounds};
+
 /// The real thing: `/dev/nvidiactl`, `/dev/nvidia-uvm` and `/dev/nvidiaN`.
 #[derive(Debug, Default)]
 pub struct NvidiaNodes {
@@ -173,6 +175,8 @@ impl Drop for SharedPages {
 /// The owner of the mapping keeps it alive for as long as the window is used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
+    /// What is mapped there, for errors.
+    name: &'static str,
     address: u64,
     length: u64,
 }
@@ -182,65 +186,69 @@ impl Window {
     ///
     /// # Safety
     /// The range must stay mapped, readable and writable for as long as the value or a copy of it is used.
-    pub(crate) unsafe fn new(address: u64, length: u64) -> Self {
-        Self { address, length }
+    pub(crate) unsafe fn new(name: &'static str, address: u64, length: u64) -> Self {
+        Self { name, address, length }
     }
 
-    fn pointer(&self, offset: u64, bytes: u64, alignment: u64) -> Option<*mut u8> {
-        let end = offset.checked_add(bytes)?;
-        (end <= self.length && (self.address + offset).is_multiple_of(alignment))
-            .then_some((self.address + offset) as *mut u8)
+    /// A pointer to bytes of the window; an error outside it or misaligned.
+    fn pointer(&self, offset: u64, bytes: u64, alignment: u64) -> Result<*mut u8, Error> {
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.length);
+        if inside && (self.address + offset).is_multiple_of(alignment) {
+            Ok((self.address + offset) as *mut u8)
+        } else {
+            Err(bounds(self.name, offset, bytes, self.length))
+        }
     }
 
-    /// Loads 32 bits; `None` outside the window or misaligned.
-    pub(crate) fn load32(&self, offset: u64) -> Option<u32> {
+    /// Loads 32 bits.
+    pub(crate) fn load32(&self, offset: u64) -> Result<u32, Error> {
         let pointer = self.pointer(offset, 4, 4)?;
         // SAFETY: in bounds and aligned; the window's creator keeps it mapped.
-        Some(unsafe { ptr::read_volatile(pointer.cast::<u32>()) })
+        Ok(unsafe { ptr::read_volatile(pointer.cast::<u32>()) })
     }
 
     /// Loads 64 bits.
-    pub(crate) fn load64(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn load64(&self, offset: u64) -> Result<u64, Error> {
         let pointer = self.pointer(offset, 8, 8)?;
         // SAFETY: as above.
         let value = unsafe { ptr::read_volatile(pointer.cast::<u64>()) };
         fence(Ordering::Acquire);
-        Some(value)
+        Ok(value)
     }
 
     /// Stores 32 bits, after every earlier store.
-    pub(crate) fn store32(&self, offset: u64, value: u32) -> Option<()> {
+    pub(crate) fn store32(&self, offset: u64, value: u32) -> Result<(), Error> {
         let pointer = self.pointer(offset, 4, 4)?;
         fence(Ordering::SeqCst);
         // SAFETY: as above.
         unsafe { ptr::write_volatile(pointer.cast::<u32>(), value) };
-        Some(())
+        Ok(())
     }
 
     /// Stores 64 bits, after every earlier store.
-    pub(crate) fn store64(&self, offset: u64, value: u64) -> Option<()> {
+    pub(crate) fn store64(&self, offset: u64, value: u64) -> Result<(), Error> {
         let pointer = self.pointer(offset, 8, 8)?;
         fence(Ordering::SeqCst);
         // SAFETY: as above.
         unsafe { ptr::write_volatile(pointer.cast::<u64>(), value) };
-        Some(())
+        Ok(())
     }
 
     /// Copies into the window.
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let pointer = self.pointer(offset, bytes.len() as u64, 1)?;
         // SAFETY: in bounds; the caller's slice is not GPU memory, so the ranges do not overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer, bytes.len()) };
         fence(Ordering::Release);
-        Some(())
+        Ok(())
     }
 
     /// Copies out of the window.
-    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
         let pointer = self.pointer(offset, bytes.len() as u64, 1)?;
         fence(Ordering::Acquire);
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(pointer, bytes.as_mut_ptr(), bytes.len()) };
-        Some(())
+        Ok(())
     }
 }

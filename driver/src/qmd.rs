@@ -2,7 +2,7 @@
 
 use nv_abi::{
     arch::Generation,
-    qmd::{ConstantBuffer, Qmd},
+    qmd::{ConstantBuffer, Qmd, rows::V03_00},
 };
 
 use crate::{Error, error::LaunchError, program::KernelInfo};
@@ -20,8 +20,6 @@ const SHARED_UNIT: u64 = 0x100;
 /// The group that clients other than CUDA use.
 const QMD_GROUP: u64 = 0x3f;
 const QMD_GROUP_BLACKWELL: u64 = 0x1f;
-/// `CWD_MEMBAR_TYPE` L1_SYSMEMBAR.
-const MEMBAR_SYSTEM: u64 = 1;
 /// Warps of a CTA and of an SM come in fours: one per partition.
 const WARP_UNIT: u32 = 4;
 
@@ -153,7 +151,8 @@ impl Launch {
         if let Some(field) = rows.layout.field("SM_GLOBAL_CACHING_ENABLE") {
             qmd.set(field, 1)?;
         }
-        qmd.set(&rows.membar, MEMBAR_SYSTEM)?;
+        // The value is the same in every version.
+        qmd.set(&rows.membar, V03_00::CWD_MEMBAR_TYPE::L1_SYSMEMBAR)?;
         let sm = generation.sm();
         qmd.set(&rows.sass_version, u64::from(((sm / 10) << 4) | (sm % 10)))?;
 

@@ -3,10 +3,11 @@
 use nv_abi::{
     Fd, Node, Record, Struct,
     ioctl::{
-        NV_ESC_CARD_INFO, NV_ESC_REGISTER_FD, NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, NV_ESC_RM_FREE, request,
+        self, NV_ESC_CARD_INFO, NV_ESC_REGISTER_FD, NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, NV_ESC_RM_FREE,
+        request,
     },
     rm::{
-        self, NVOS00_PARAMETERS, NVOS21_PARAMETERS, NVOS54_PARAMETERS, Status, class, control,
+        NVOS00_PARAMETERS, NVOS21_PARAMETERS, NVOS54_PARAMETERS, Status, class, control,
         nv_ioctl_card_info_t, nv_ioctl_register_fd_t,
     },
 };
@@ -27,17 +28,27 @@ const CARDS: usize = 64;
 
 impl System {
     /// Issues a frontend ioctl whose argument is `record`.
-    pub(crate) fn escape(
-        &self,
-        fd: Fd,
-        nr: u32,
-        call: &'static str,
-        record: &mut Record,
-    ) -> Result<(), Error> {
+    fn escape(&self, fd: Fd, nr: u32, record: &mut Record) -> Result<(), Error> {
         let size = record.bytes().len();
         self.backend
             .ioctl(fd, request(nr, size), record.bytes_mut())
-            .map_err(|errno| Error::System { call, errno })
+            .map_err(|errno| Error::System { call: escape_name(nr), errno })
+    }
+
+    /// The same, where the argument carries a status: any but success is an error, with what `about` adds to the call's
+    /// name.
+    pub(crate) fn rm_call(
+        &self,
+        fd: Fd,
+        nr: u32,
+        record: &mut Record,
+        about: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        self.escape(fd, nr, record)?;
+        match status(record)? {
+            Status::NV_OK => Ok(()),
+            status => Err(Error::Rm { call: escape_name(nr).to_owned() + &about(), status }),
+        }
     }
 
     /// RM_ALLOC under `parent`; returns the new object's handle. The parameters are passed in a zeroed buffer of the
@@ -58,12 +69,10 @@ impl System {
             bytes[..parameters.bytes().len()].copy_from_slice(parameters.bytes());
             os.set(&NVOS21_PARAMETERS::pAllocParms, bytes.as_mut_ptr().expose_provenance() as u64)?;
         }
-        self.escape(self.ctl, NV_ESC_RM_ALLOC, "RM_ALLOC", &mut os)?;
-        let status = Status::from(os.get(&NVOS21_PARAMETERS::status)?);
-        if !status.is_ok() {
+        self.rm_call(self.ctl, NV_ESC_RM_ALLOC, &mut os, || {
             let name = class::class(number).map_or("unknown class", |row| row.name);
-            return Err(Error::Rm { call: format!("RM_ALLOC {name} ({number:#x})"), status });
-        }
+            format!(" {name} ({number:#x})")
+        })?;
         if let Some(parameters) = parameters {
             let length = parameters.bytes().len();
             parameters.bytes_mut().copy_from_slice(&bytes[..length]);
@@ -77,9 +86,7 @@ impl System {
         os.set(&NVOS00_PARAMETERS::hRoot, self.root.into())?;
         os.set(&NVOS00_PARAMETERS::hObjectParent, parent.into())?;
         os.set(&NVOS00_PARAMETERS::hObjectOld, object.into())?;
-        self.escape(self.ctl, NV_ESC_RM_FREE, "RM_FREE", &mut os)?;
-        let status = Status::from(os.get(&NVOS00_PARAMETERS::status)?);
-        if status.is_ok() { Ok(()) } else { Err(Error::Rm { call: "RM_FREE".to_owned(), status }) }
+        self.rm_call(self.ctl, NV_ESC_RM_FREE, &mut os, || format!(" {object:#x}"))
     }
 
     /// RM_CONTROL on `object` with parameters that are updated in place.
@@ -90,13 +97,10 @@ impl System {
         os.set(&NVOS54_PARAMETERS::cmd, command.into())?;
         os.set(&NVOS54_PARAMETERS::paramsSize, parameters.bytes().len() as u64)?;
         os.set(&NVOS54_PARAMETERS::params, parameters.bytes_mut().as_mut_ptr().expose_provenance() as u64)?;
-        self.escape(self.ctl, NV_ESC_RM_CONTROL, "RM_CONTROL", &mut os)?;
-        let status = Status::from(os.get(&NVOS54_PARAMETERS::status)?);
-        if status.is_ok() {
-            return Ok(());
-        }
-        let name = control::control(command).map_or("unknown command", |row| row.name);
-        Err(Error::Rm { call: format!("RM_CONTROL {name} ({command:#x})"), status })
+        self.rm_call(self.ctl, NV_ESC_RM_CONTROL, &mut os, || {
+            let name = control::control(command).map_or("unknown command", |row| row.name);
+            format!(" {name} ({command:#x})")
+        })
     }
 
     /// A zeroed struct at the module's branch.
@@ -110,7 +114,7 @@ impl System {
         let mut bytes = vec![0; entry * CARDS];
         self.backend
             .ioctl(self.ctl, request(NV_ESC_CARD_INFO, bytes.len()), &mut bytes)
-            .map_err(|errno| Error::System { call: "CARD_INFO", errno })?;
+            .map_err(|errno| Error::System { call: escape_name(NV_ESC_CARD_INFO), errno })?;
         let mut cards = Vec::new();
         for bytes in bytes.chunks_exact(entry) {
             let card = Record::from_bytes(&nv_ioctl_card_info_t::STRUCT, self.branch, bytes)?;
@@ -138,12 +142,25 @@ impl System {
         let fd = self.backend.open(node).map_err(|errno| Error::Open { node, errno })?;
         let mut record = Record::zeroed(&nv_ioctl_register_fd_t::STRUCT, self.branch);
         record.set(&nv_ioctl_register_fd_t::ctl_fd, signed(self.ctl.0))?;
-        if let Err(error) = self.escape(fd, NV_ESC_REGISTER_FD, "REGISTER_FD", &mut record) {
+        if let Err(error) = self.escape(fd, NV_ESC_REGISTER_FD, &mut record) {
             // The first error is the one to report.
             let _ = self.backend.close(fd);
             return Err(error);
         }
         Ok(fd)
+    }
+}
+
+/// A frontend ioctl's name, without the prefix that all have.
+fn escape_name(nr: u32) -> &'static str {
+    ioctl::escape(nr).map_or("unknown ioctl", |row| row.name.trim_start_matches("NV_ESC_"))
+}
+
+/// The status that a call left in its argument. A struct without one has none to be checked.
+pub(crate) fn status(record: &Record) -> Result<Status, Error> {
+    match record.of().status() {
+        Some(field) => Ok(Status::from(record.get(field)?)),
+        None => Ok(Status::NV_OK),
     }
 }
 
@@ -160,18 +177,4 @@ pub(crate) fn flags(fields: &[(&nv_abi::Field, u64)]) -> Result<u64, Error> {
         bits.set(field, *value)?;
     }
     Ok(u64::from(u32::from_le_bytes(word)))
-}
-
-/// The driver version, as the module tells it to any client.
-pub(crate) fn version_text(record: &Record) -> Result<String, Error> {
-    let mut text = String::new();
-    for index in 0..256 {
-        let byte =
-            record.get_at(&rm::NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS::driverVersionBuffer, index)?;
-        if byte == 0 {
-            break;
-        }
-        text.push(char::from(byte as u8));
-    }
-    Ok(text)
 }

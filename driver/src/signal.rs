@@ -44,7 +44,7 @@ impl SignalPool {
     pub(crate) fn take(self: &Arc<Self>, value: u64) -> Result<Signal, Error> {
         let mut state = lock(&self.state);
         if state.free.is_empty() {
-            let page = Arc::new(Allocation::new(&self.gpu, Request::host(PAGE))?);
+            let page = Arc::new(Allocation::new(&self.gpu, Request::host("the signal page", PAGE))?);
             for gpu in self.gpu.system.gpus() {
                 page.map(&gpu)?;
             }
@@ -85,23 +85,19 @@ impl Signal {
         self.0.page.address() + self.0.offset
     }
 
-    fn outside(&self) -> Error {
-        crate::memory::bounds("the signal page", self.0.offset, SLOT, self.0.page.bytes())
-    }
-
     /// The value now.
     pub fn value(&self) -> Result<u64, Error> {
-        self.0.page.window()?.load64(self.0.offset).ok_or_else(|| self.outside())
+        self.0.page.window()?.load64(self.0.offset)
     }
 
     /// Sets the value from the CPU: a plain store, which also wakes acquires that wait for it.
     pub fn set(&self, value: u64) -> Result<(), Error> {
-        self.0.page.window()?.store64(self.0.offset, value).ok_or_else(|| self.outside())
+        self.0.page.window()?.store64(self.0.offset, value)
     }
 
     /// The time of the last release with a timestamp, in nanoseconds of the GPU's clock.
     pub fn timestamp(&self) -> Result<u64, Error> {
-        self.0.page.window()?.load64(self.0.offset + 8).ok_or_else(|| self.outside())
+        self.0.page.window()?.load64(self.0.offset + 8)
     }
 
     /// Polls until the value is at least `value`; `check` runs now and then and may end the wait.

@@ -7,12 +7,7 @@ use nv_abi::{
     rm::{NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS as BUILD_VERSION, class, control},
 };
 
-use crate::{
-    Error,
-    gpu::Gpu,
-    rm::{Card, version_text},
-    signal::SignalPool,
-};
+use crate::{Error, gpu::Gpu, rm::Card, signal::SignalPool};
 
 /// What the driver needs of the world below: the device nodes and their doorbell pages.
 pub trait Backend: Ioctl + Mmio {}
@@ -78,7 +73,7 @@ impl System {
         for branch in [Branch::R560, Branch::R535] {
             let mut record = Record::zeroed(&BUILD_VERSION::STRUCT, branch);
             match self.control(self.root, control::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2, &mut record) {
-                Ok(()) => return version_text(&record),
+                Ok(()) => return Ok(record.text(&BUILD_VERSION::driverVersionBuffer)?),
                 Err(error) => first = first.or(Some(error)),
             }
         }

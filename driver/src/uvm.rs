@@ -11,7 +11,11 @@ use nv_abi::{
     },
 };
 
-use crate::{Error, rm::signed, system::System};
+use crate::{
+    Error,
+    rm::{signed, status},
+    system::System,
+};
 
 /// A GPU's UUID, as UVM names GPUs.
 pub(crate) type Uuid = [u8; 16];
@@ -24,51 +28,37 @@ pub(crate) enum MappingType {
     ReadOnly = 3,
 }
 
-fn set_uuid(record: &mut Record, field: &StructField, uuid: &Uuid) -> Result<(), Error> {
-    for (index, byte) in uuid.iter().enumerate() {
-        record.set_at(field, index as u32, u64::from(*byte))?;
-    }
-    Ok(())
+fn call_name(request: u32) -> &'static str {
+    uvm::call(request).map_or("unknown UVM call", |row| row.name)
 }
 
 impl System {
     /// Issues a call and returns its status. The kernel copies its own struct's size, so the buffer is the newest.
-    fn uvm_status(
-        &self,
-        fd: Fd,
-        call: &'static str,
-        request: u32,
-        record: &Record,
-        status: &StructField,
-    ) -> Result<Status, Error> {
+    fn uvm_status(&self, fd: Fd, request: u32, record: &Record) -> Result<Status, Error> {
         let mut bytes = vec![0; record.of().max_size()];
         bytes[..record.bytes().len()].copy_from_slice(record.bytes());
-        self.backend.ioctl(fd, request, &mut bytes).map_err(|errno| Error::System { call, errno })?;
-        Ok(Status::from(Record::from_bytes(record.of(), self.branch, &bytes)?.get(status)?))
+        self.backend
+            .ioctl(fd, request, &mut bytes)
+            .map_err(|errno| Error::System { call: call_name(request), errno })?;
+        status(&Record::from_bytes(record.of(), self.branch, &bytes)?)
     }
 
-    fn uvm_call(
-        &self,
-        call: &'static str,
-        request: u32,
-        record: &Record,
-        status: &StructField,
-    ) -> Result<(), Error> {
-        match self.uvm_status(self.uvm, call, request, record, status)? {
+    fn uvm_call(&self, request: u32, record: &Record) -> Result<(), Error> {
+        match self.uvm_status(self.uvm, request, record)? {
             Status::NV_OK => Ok(()),
-            status => Err(Error::Uvm { call, status }),
+            status => Err(Error::Uvm { call: call_name(request), status }),
         }
     }
 
     fn with_uuid(&self, of: &'static Struct, field: &StructField, uuid: &Uuid) -> Result<Record, Error> {
         let mut record = self.record(of);
-        set_uuid(&mut record, field, uuid)?;
+        record.set_byte_array(field, uuid)?;
         Ok(record)
     }
 
     pub(crate) fn uvm_initialize(&self) -> Result<(), Error> {
         use UVM_INITIALIZE_PARAMS as p;
-        self.uvm_call("UVM_INITIALIZE", uvm::UVM_INITIALIZE, &self.record(&p::STRUCT), &p::rmStatus)
+        self.uvm_call(uvm::UVM_INITIALIZE, &self.record(&p::STRUCT))
     }
 
     /// On a second descriptor. Where the module needs no memory-map reference it says WARN_NOTHING_TO_DO.
@@ -76,9 +66,9 @@ impl System {
         use UVM_MM_INITIALIZE_PARAMS as p;
         let mut record = self.record(&p::STRUCT);
         record.set(&p::uvmFd, signed(self.uvm.0))?;
-        match self.uvm_status(second, "UVM_MM_INITIALIZE", uvm::UVM_MM_INITIALIZE, &record, &p::rmStatus)? {
+        match self.uvm_status(second, uvm::UVM_MM_INITIALIZE, &record)? {
             Status::NV_OK | Status::WARN_NOTHING_TO_DO => Ok(()),
-            status => Err(Error::Uvm { call: "UVM_MM_INITIALIZE", status }),
+            status => Err(Error::Uvm { call: call_name(uvm::UVM_MM_INITIALIZE), status }),
         }
     }
 
@@ -86,13 +76,13 @@ impl System {
         use UVM_REGISTER_GPU_PARAMS as p;
         let mut record = self.with_uuid(&p::STRUCT, &p::gpu_uuid_uuid, uuid)?;
         record.set(&p::rmCtrlFd, signed(-1))?;
-        self.uvm_call("UVM_REGISTER_GPU", uvm::UVM_REGISTER_GPU, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_REGISTER_GPU, &record)
     }
 
     pub(crate) fn uvm_unregister_gpu(&self, uuid: &Uuid) -> Result<(), Error> {
         use UVM_UNREGISTER_GPU_PARAMS as p;
         let record = self.with_uuid(&p::STRUCT, &p::gpu_uuid_uuid, uuid)?;
-        self.uvm_call("UVM_UNREGISTER_GPU", uvm::UVM_UNREGISTER_GPU, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_UNREGISTER_GPU, &record)
     }
 
     pub(crate) fn uvm_register_vaspace(&self, uuid: &Uuid, vaspace: u32) -> Result<(), Error> {
@@ -101,20 +91,20 @@ impl System {
         record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
         record.set(&p::hClient, self.root.into())?;
         record.set(&p::hVaSpace, vaspace.into())?;
-        self.uvm_call("UVM_REGISTER_GPU_VASPACE", uvm::UVM_REGISTER_GPU_VASPACE, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_REGISTER_GPU_VASPACE, &record)
     }
 
     pub(crate) fn uvm_unregister_vaspace(&self, uuid: &Uuid) -> Result<(), Error> {
         use UVM_UNREGISTER_GPU_VASPACE_PARAMS as p;
         let record = self.with_uuid(&p::STRUCT, &p::gpuUuid_uuid, uuid)?;
-        self.uvm_call("UVM_UNREGISTER_GPU_VASPACE", uvm::UVM_UNREGISTER_GPU_VASPACE, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_UNREGISTER_GPU_VASPACE, &record)
     }
 
     pub(crate) fn uvm_enable_peer_access(&self, a: &Uuid, b: &Uuid) -> Result<(), Error> {
         use UVM_ENABLE_PEER_ACCESS_PARAMS as p;
         let mut record = self.with_uuid(&p::STRUCT, &p::gpuUuidA_uuid, a)?;
-        set_uuid(&mut record, &p::gpuUuidB_uuid, b)?;
-        self.uvm_call("UVM_ENABLE_PEER_ACCESS", uvm::UVM_ENABLE_PEER_ACCESS, &record, &p::rmStatus)
+        record.set_byte_array(&p::gpuUuidB_uuid, b)?;
+        self.uvm_call(uvm::UVM_ENABLE_PEER_ACCESS, &record)
     }
 
     pub(crate) fn uvm_register_channel(
@@ -131,18 +121,18 @@ impl System {
         record.set(&p::hChannel, channel.into())?;
         record.set(&p::base, base)?;
         record.set(&p::length, length)?;
-        self.uvm_call("UVM_REGISTER_CHANNEL", uvm::UVM_REGISTER_CHANNEL, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_REGISTER_CHANNEL, &record)
     }
 
     pub(crate) fn uvm_unregister_channel(&self, uuid: &Uuid, channel: u32) -> Result<(), Error> {
         use UVM_UNREGISTER_CHANNEL_PARAMS as p;
         let mut record = self.record(&p::STRUCT);
         if p::gpuUuid_uuid.offset(self.branch).is_some() {
-            set_uuid(&mut record, &p::gpuUuid_uuid, uuid)?;
+            record.set_byte_array(&p::gpuUuid_uuid, uuid)?;
         }
         record.set(&p::hClient, self.root.into())?;
         record.set(&p::hChannel, channel.into())?;
-        self.uvm_call("UVM_UNREGISTER_CHANNEL", uvm::UVM_UNREGISTER_CHANNEL, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_UNREGISTER_CHANNEL, &record)
     }
 
     pub(crate) fn uvm_create_external_range(&self, base: u64, length: u64) -> Result<(), Error> {
@@ -150,7 +140,7 @@ impl System {
         let mut record = self.record(&p::STRUCT);
         record.set(&p::base, base)?;
         record.set(&p::length, length)?;
-        self.uvm_call("UVM_CREATE_EXTERNAL_RANGE", uvm::UVM_CREATE_EXTERNAL_RANGE, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_CREATE_EXTERNAL_RANGE, &record)
     }
 
     pub(crate) fn uvm_map_external(
@@ -175,7 +165,7 @@ impl System {
         record.set(&p::rmCtrlFd, signed(self.ctl.0))?;
         record.set(&p::hClient, self.root.into())?;
         record.set(&p::hMemory, memory.into())?;
-        self.uvm_call("UVM_MAP_EXTERNAL_ALLOCATION", uvm::UVM_MAP_EXTERNAL_ALLOCATION, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_MAP_EXTERNAL_ALLOCATION, &record)
     }
 
     pub(crate) fn uvm_free(&self, base: u64, length: u64) -> Result<(), Error> {
@@ -186,6 +176,6 @@ impl System {
         if p::length.offset(self.branch).is_some() {
             record.set(&p::length, length)?;
         }
-        self.uvm_call("UVM_FREE", uvm::UVM_FREE, &record, &p::rmStatus)
+        self.uvm_call(uvm::UVM_FREE, &record)
     }
 }

@@ -21,7 +21,7 @@ fn every_fixture_loads_with_its_kernels_and_parameter_base() {
                 assert!((1..=255).contains(&kernel.registers), "{name} {arch}");
                 assert!(!kernel.code.is_empty() && kernel.code.start.is_multiple_of(128));
             }
-            cubin.link(0x10_0000_0000).unwrap();
+            assert_eq!(cubin.link(0x10_0000_0000).unwrap().len() as u64, cubin.image_bytes());
         }
     }
 }

@@ -172,6 +172,14 @@ impl Generation {
         }
     }
 
+    /// The generation whose channels are of a class; of those that share one, the oldest.
+    pub fn of_channel_class(number: u32) -> Option<Self> {
+        match number {
+            class::BLACKWELL_CHANNEL_GPFIFO_A => Some(Self::Blackwell),
+            _ => Self::ALL.into_iter().find(|generation| generation.classes().channel == number),
+        }
+    }
+
     /// The method table of its channel class.
     pub const fn host_methods(self) -> &'static ClassTable {
         match self {
@@ -268,6 +276,8 @@ mod tests {
             assert_eq!(generation.compute_methods().number, classes.compute);
             assert_eq!(generation.copy_methods().number, classes.copy);
             assert_eq!(Generation::of_compute_class(classes.compute), Some(generation));
+            let of_channel = Generation::of_channel_class(classes.channel).unwrap();
+            assert_eq!(of_channel.classes().channel, classes.channel);
         }
     }
 }

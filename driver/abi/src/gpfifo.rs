@@ -25,13 +25,9 @@ layout! {
 
 /// Byte offset of the doorbell in the usermode page (`NVC361_NOTIFY_CHANNEL_PENDING`).
 pub const NOTIFY_CHANNEL_PENDING: u32 = 0x90;
-/// Byte offset of the low word of the GPU's time in the usermode page.
-pub const TIME_0: u32 = 0x80;
-/// Byte offset of the high word of the GPU's time in the usermode page.
-pub const TIME_1: u32 = 0x84;
 /// Bytes of the usermode region.
 pub const USERMODE_BYTES: u64 = 0x10000;
-/// Bytes of a channel's control area (USERD), and its alignment.
+/// Bytes of a channel's control area (USERD, `Nvc56fControl` in `clc56f.h`), and its alignment.
 pub const USERD_BYTES: u64 = 512;
 /// Byte offset in USERD of the index of the next entry that the host reads (`GPGet`).
 pub const USERD_GP_GET: u64 = 0x88;

@@ -3,7 +3,7 @@
 //! The kernel module reads only the number and the size of the word; the UVM node's requests are bare numbers and not
 //! coded this way (see [`crate::uvm`]).
 
-use crate::{Struct, rm::frontend as f};
+use crate::{Branch, Struct, rm::frontend as f};
 
 /// The type byte that clients put into the word: `'F'`.
 pub const NV_IOCTL_MAGIC: u32 = 0x46;
@@ -32,6 +32,17 @@ pub struct Escape {
     pub name: &'static str,
     /// Its argument, where one struct is the only one: RM_ALLOC takes two, CARD_INFO an array.
     pub argument: Option<&'static Struct>,
+}
+
+/// The struct that an argument of so many bytes is. RM_ALLOC takes two, which their sizes tell apart.
+pub fn argument(nr: u32, bytes: usize, branch: Branch) -> Option<&'static Struct> {
+    match nr {
+        NV_ESC_RM_ALLOC if bytes >= f::NVOS64_PARAMETERS::STRUCT.size(branch) => {
+            Some(&f::NVOS64_PARAMETERS::STRUCT)
+        }
+        NV_ESC_RM_ALLOC => Some(&f::NVOS21_PARAMETERS::STRUCT),
+        _ => escape(nr)?.argument,
+    }
 }
 
 /// The row of a number.

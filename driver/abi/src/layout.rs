@@ -85,6 +85,13 @@ impl Field {
         self.enumerants.iter().find(|e| e.value == value).map(|e| e.name)
     }
 
+    /// The value of the field's first element in a word of up to 64 bits; the bits that the word lacks are zero.
+    pub const fn decode(&self, word: u64) -> u64 {
+        let bits = if self.lo < 64 { word >> self.lo } else { 0 };
+        let mask = if self.width() == 64 { u64::MAX } else { (1 << self.width()) - 1 };
+        (bits & mask) << self.shift
+    }
+
     /// The field's bits for `value`, checked as the setter checks them.
     pub fn encode(&self, value: u64) -> Result<u64, FieldError> {
         let raw = value >> self.shift;
@@ -325,4 +332,24 @@ macro_rules! layout {
             };
         }
     )*};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_a_word_decodes_as_the_getter_reads_it() {
+        let word = 0xfedc_ba98_7654_3210u64;
+        for (field, value) in [
+            (Field::new("LOW", 3, 0), 0x0),
+            (Field::new("MIDDLE", 43, 28), 0xa987),
+            (Field::new("ALL", 63, 0), word),
+            (Field { shift: 8, ..Field::new("ADDRESS", 63, 32) }, 0xfe_dcba_9800),
+        ] {
+            assert_eq!(field.decode(word), value, "{}", field.name);
+            assert_eq!(Bits::new(&word.to_le_bytes()).get(&field), Ok(value), "{}", field.name);
+        }
+        assert_eq!(Field::new("BEYOND", 95, 64).decode(word), 0);
+    }
 }

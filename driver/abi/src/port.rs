@@ -4,7 +4,7 @@
 //! driver above them is one code base. They are the lowest software boundary there is: file descriptors, ioctl
 //! numbers with argument bytes, mappings, and stores to the doorbell page.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// A device node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,24 @@ impl fmt::Display for Node {
     }
 }
 
+/// A path that is none of the device nodes'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("none of the device nodes")]
+pub struct NodeError;
+
+impl FromStr for Node {
+    type Err = NodeError;
+
+    /// Reads a node's path, as [`Node`] is displayed.
+    fn from_str(path: &str) -> Result<Self, NodeError> {
+        match path.strip_prefix("/dev/nvidia").ok_or(NodeError)? {
+            "ctl" => Ok(Self::Ctl),
+            "-uvm" => Ok(Self::Uvm),
+            minor => minor.parse().map(Self::Gpu).map_err(|_| NodeError),
+        }
+    }
+}
+
 /// A file descriptor of one [`Ioctl`] implementation. Numbers of different implementations have no relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fd(pub i32);
@@ -35,62 +53,55 @@ pub struct Fd(pub i32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
-impl Errno {
-    /// Operation not permitted.
-    pub const EPERM: Self = Self(1);
-    /// No such file or directory: the node does not exist.
-    pub const ENOENT: Self = Self(2);
-    /// No such device or address.
-    pub const ENXIO: Self = Self(6);
-    /// Bad file descriptor.
-    pub const EBADF: Self = Self(9);
-    /// Out of memory.
-    pub const ENOMEM: Self = Self(12);
-    /// Permission denied.
-    pub const EACCES: Self = Self(13);
-    /// Bad address.
-    pub const EFAULT: Self = Self(14);
-    /// Device or resource busy.
-    pub const EBUSY: Self = Self(16);
-    /// File exists: a mapping at a fixed address would replace another.
-    pub const EEXIST: Self = Self(17);
-    /// No such device.
-    pub const ENODEV: Self = Self(19);
-    /// Invalid argument.
-    pub const EINVAL: Self = Self(22);
-    /// Too many open files.
-    pub const EMFILE: Self = Self(24);
-    /// Result out of range.
-    pub const ERANGE: Self = Self(34);
-    /// Function not implemented.
-    pub const ENOSYS: Self = Self(38);
-    /// File descriptor in bad state.
-    pub const EBADFD: Self = Self(77);
-    /// Operation not supported.
-    pub const EOPNOTSUPP: Self = Self(95);
+macro_rules! errnos {
+    ($($(#[$meta:meta])* $name:ident = $number:literal;)*) => {
+        impl Errno {
+            $($(#[$meta])* pub const $name: Self = Self($number);)*
 
-    /// The symbol, where this crate names it.
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self {
-            Self::EPERM => "EPERM",
-            Self::ENOENT => "ENOENT",
-            Self::ENXIO => "ENXIO",
-            Self::EBADF => "EBADF",
-            Self::ENOMEM => "ENOMEM",
-            Self::EACCES => "EACCES",
-            Self::EFAULT => "EFAULT",
-            Self::EBUSY => "EBUSY",
-            Self::EEXIST => "EEXIST",
-            Self::ENODEV => "ENODEV",
-            Self::EINVAL => "EINVAL",
-            Self::EMFILE => "EMFILE",
-            Self::ERANGE => "ERANGE",
-            Self::ENOSYS => "ENOSYS",
-            Self::EBADFD => "EBADFD",
-            Self::EOPNOTSUPP => "EOPNOTSUPP",
-            _ => return None,
-        })
-    }
+            /// The symbol, where this crate names it.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+errnos! {
+    /// Operation not permitted.
+    EPERM = 1;
+    /// No such file or directory: the node does not exist.
+    ENOENT = 2;
+    /// No such device or address.
+    ENXIO = 6;
+    /// Bad file descriptor.
+    EBADF = 9;
+    /// Out of memory.
+    ENOMEM = 12;
+    /// Permission denied.
+    EACCES = 13;
+    /// Bad address.
+    EFAULT = 14;
+    /// Device or resource busy.
+    EBUSY = 16;
+    /// File exists: a mapping at a fixed address would replace another.
+    EEXIST = 17;
+    /// No such device.
+    ENODEV = 19;
+    /// Invalid argument.
+    EINVAL = 22;
+    /// Too many open files.
+    EMFILE = 24;
+    /// Result out of range.
+    ERANGE = 34;
+    /// Function not implemented.
+    ENOSYS = 38;
+    /// File descriptor in bad state.
+    EBADFD = 77;
+    /// Operation not supported.
+    EOPNOTSUPP = 95;
 }
 
 impl fmt::Display for Errno {
@@ -153,4 +164,25 @@ pub trait Mmio: Send + Sync + fmt::Debug {
 
     /// Loads 32 bits.
     fn read32(&self, page: u64, offset: u32) -> Result<u32, Errno>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_reads_back_from_its_path() {
+        for node in [Node::Ctl, Node::Gpu(0), Node::Gpu(13), Node::Uvm] {
+            assert_eq!(node.to_string().parse(), Ok(node));
+        }
+        for path in ["/dev/nvidia", "/dev/nvidia-modeset", "/dev/null", "nvidiactl"] {
+            assert_eq!(path.parse::<Node>(), Err(NodeError), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_named_where_it_has_a_name() {
+        assert_eq!(Errno::EEXIST.to_string(), "EEXIST (17)");
+        assert_eq!(Errno(4095).to_string(), "errno 4095");
+    }
 }

@@ -18,6 +18,12 @@ pub enum Kind {
     Handle,
     /// A status number, 4 bytes.
     Status,
+    /// A class number, 4 bytes.
+    Class,
+    /// A control command, 4 bytes.
+    Command,
+    /// A file descriptor, 4 bytes, signed.
+    Descriptor,
     /// A pointer into the caller's memory, 8 bytes.
     Pointer,
 }
@@ -28,7 +34,7 @@ impl Kind {
         match self {
             Self::Unsigned(bytes) | Self::Signed(bytes) => bytes,
             Self::Bool => 1,
-            Self::Handle | Self::Status => 4,
+            Self::Handle | Self::Status | Self::Class | Self::Command | Self::Descriptor => 4,
             Self::Pointer => 8,
         }
     }
@@ -158,6 +164,11 @@ impl Struct {
         self.fields.iter().find(|f| f.name == name)
     }
 
+    /// The row of the status that a call leaves in its argument.
+    pub fn status(&self) -> Option<&'static StructField> {
+        self.fields.iter().find(|field| field.kind == Kind::Status && field.count == 1)
+    }
+
     /// Whether every row lies inside the struct in every branch that has it. `record!` asserts it at compile time.
     pub const fn is_sound(&self) -> bool {
         let mut b = 0;
@@ -203,6 +214,14 @@ impl Record {
         }
     }
 
+    /// A copy of as much of the struct as `bytes` has; the rest is zeroes.
+    pub fn padded(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Self {
+        let mut record = Self::zeroed(of, branch);
+        let length = bytes.len().min(record.bytes.len());
+        record.bytes[..length].copy_from_slice(&bytes[..length]);
+        record
+    }
+
     /// What the record is.
     pub fn of(&self) -> &'static Struct {
         self.of
@@ -231,6 +250,23 @@ impl Record {
     /// Sets one element. A value that does not fit is refused and nothing is changed.
     pub fn set_at(&mut self, field: &StructField, index: u32, value: u64) -> Result<(), FieldError> {
         BitsMut::new(&mut self.bytes).set_at(&field.at(self.branch)?, index, value)
+    }
+
+    /// Every element of an array of bytes.
+    pub fn byte_array(&self, field: &StructField) -> Result<Vec<u8>, FieldError> {
+        (0..field.count(self.branch)).map(|index| Ok(self.get_at(field, index)? as u8)).collect()
+    }
+
+    /// Sets the first elements of an array of bytes.
+    pub fn set_byte_array(&mut self, field: &StructField, bytes: &[u8]) -> Result<(), FieldError> {
+        (0..).zip(bytes).try_for_each(|(index, byte)| self.set_at(field, index, (*byte).into()))
+    }
+
+    /// An array of bytes as text, up to its first zero. Bytes that are no UTF-8 are replaced.
+    pub fn text(&self, field: &StructField) -> Result<String, FieldError> {
+        let bytes = self.byte_array(field)?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
     /// The struct's bytes.
@@ -349,5 +385,33 @@ macro_rules! record {
     (@kind bool) => { $crate::record::Kind::Bool };
     (@kind handle) => { $crate::record::Kind::Handle };
     (@kind status) => { $crate::record::Kind::Status };
+    (@kind class) => { $crate::record::Kind::Class };
+    (@kind command) => { $crate::record::Kind::Command };
+    (@kind descriptor) => { $crate::record::Kind::Descriptor };
     (@kind pointer) => { $crate::record::Kind::Pointer };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rm::NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS as version;
+
+    #[test]
+    fn an_array_of_bytes_is_set_and_read_as_a_whole_and_as_text() {
+        let mut record = Record::zeroed(&version::STRUCT, Branch::R580);
+        record.set_byte_array(&version::driverVersionBuffer, b"580.159.04\0rest").unwrap();
+        assert_eq!(record.text(&version::driverVersionBuffer).unwrap(), "580.159.04");
+        assert_eq!(record.byte_array(&version::driverVersionBuffer).unwrap()[10..16], *b"\0rest\0");
+        assert!(record.set_byte_array(&version::titleBuffer, &[1; 257]).is_err());
+        let old = Record::zeroed(&version::STRUCT, Branch::R550);
+        assert!(matches!(old.text(&version::driverBranch), Err(FieldError::Absent { .. })));
+    }
+
+    #[test]
+    fn a_padded_record_takes_what_there_is() {
+        let short = Record::padded(&version::STRUCT, Branch::R535, b"535");
+        assert_eq!(short.text(&version::driverVersionBuffer).unwrap(), "535");
+        let long = Record::padded(&version::STRUCT, Branch::R535, &[b'5'; 4096]);
+        assert_eq!(long.bytes().len(), 776);
+    }
 }

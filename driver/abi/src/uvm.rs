@@ -29,7 +29,7 @@ record! {
     /// Argument of `UVM_REGISTER_GPU_VASPACE` (`uvm_ioctl.h`).
     pub mod UVM_REGISTER_GPU_VASPACE_PARAMS: 32 {
         gpuUuid_uuid: u8 [16] @ 0x0;
-        rmCtrlFd: i32 @ 0x10;
+        rmCtrlFd: descriptor @ 0x10;
         hClient: handle @ 0x14;
         hVaSpace: handle @ 0x18;
         rmStatus: status @ 0x1c;
@@ -44,7 +44,7 @@ record! {
     /// Argument of `UVM_REGISTER_CHANNEL` (`uvm_ioctl.h`).
     pub mod UVM_REGISTER_CHANNEL_PARAMS: 56 {
         gpuUuid_uuid: u8 [16] @ 0x0;
-        rmCtrlFd: i32 @ 0x10;
+        rmCtrlFd: descriptor @ 0x10;
         hClient: handle @ 0x14;
         hChannel: handle @ 0x18;
         base: u64 @ 0x20;
@@ -95,9 +95,9 @@ record! {
         perGpuAttributes_gpuElementBits: u32 [32 + 36] @ 0x34, R550 => 0x34 x 256;
         perGpuAttributes_gpuCompressionType: u32 [32 + 36] @ 0x38, R550 => 0x38 x 256;
         gpuAttributesCount: u64 @ 0x498, R550 => 0x2418;
-        rmCtrlFd: i32 @ 0x4a0, R550 => 0x2420;
-        hClient: u32 @ 0x4a4, R550 => 0x2424;
-        hMemory: u32 @ 0x4a8, R550 => 0x2428;
+        rmCtrlFd: descriptor @ 0x4a0, R550 => 0x2420;
+        hClient: handle @ 0x4a4, R550 => 0x2424;
+        hMemory: handle @ 0x4a8, R550 => 0x2428;
         rmStatus: status @ 0x4ac, R550 => 0x242c;
     }
 
@@ -113,7 +113,7 @@ record! {
         gpu_uuid_uuid: u8 [16] @ 0x0;
         numaEnabled: bool @ 0x10;
         numaNodeId: i32 @ 0x14;
-        rmCtrlFd: i32 @ 0x18;
+        rmCtrlFd: descriptor @ 0x18;
         hClient: handle @ 0x1c;
         hSmcPartRef: handle @ 0x20;
         rmStatus: status @ 0x24;
@@ -248,7 +248,7 @@ record! {
         length: u64 @ 0x8;
         offset: u64 @ 0x10;
         gpuUuid_uuid: u8 [16] @ 0x18;
-        rmCtrlFd: i32 @ 0x28;
+        rmCtrlFd: descriptor @ 0x28;
         hClient: handle @ 0x2c;
         hMemory: handle @ 0x30;
         rmStatus: status @ 0x34;
@@ -311,7 +311,7 @@ record! {
 
     /// Argument of `UVM_MM_INITIALIZE` (`uvm_ioctl.h`).
     pub mod UVM_MM_INITIALIZE_PARAMS: 8 {
-        uvmFd: i32 @ 0x0;
+        uvmFd: descriptor @ 0x0;
         rmStatus: status @ 0x4;
     }
 }

@@ -150,6 +150,46 @@ fn a_call_reads_as_its_struct() {
 }
 
 #[test]
+fn elements_stand_where_the_branch_puts_them() {
+    use nv_abi::rm::NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS as order;
+    for (branch, position) in [(Branch::R570, "0x000c"), (Branch::R580, "0x0012")] {
+        let mut record = Record::zeroed(&order::STRUCT, branch);
+        record.set_at(&order::globalSmId_gpcId, 1, 5).unwrap();
+        let text = dump::record(&record);
+        assert!(text.contains(&format!("  {position}  globalSmId_gpcId[1] ")), "{text}");
+    }
+}
+
+#[test]
+fn numbers_of_a_call_read_as_what_their_rows_say_they_are() {
+    use nv_abi::{
+        rm::nv_ioctl_nvos33_parameters_with_fd as map, uvm::UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as external,
+    };
+    let mut record = Record::zeroed(&map::STRUCT, Branch::R580);
+    record.set(&map::fd, 0xffff_ffff).unwrap();
+    record.set(&map::status, 0x1f).unwrap();
+    let text = dump::record(&record);
+    assert!(text.contains(" -1\n") && text.contains(" INVALID_ARGUMENT (0x1f)\n"), "{text}");
+
+    // A handle in UVM's argument is known by what it was allocated as.
+    let mut record = Record::zeroed(&external::STRUCT, Branch::R580);
+    record.set(&external::hClient, 0xc1d0_0001).unwrap();
+    record.set(&external::hMemory, 0x5c00_0010).unwrap();
+    let mut handles = dump::Handles::new();
+    handles.insert(0xc1d0_0001, 0x5c00_0010, class::NV01_MEMORY_LOCAL_USER);
+    let call = dump::KernelCall {
+        node: nv_abi::Node::Uvm,
+        request: nv_abi::uvm::UVM_MAP_EXTERNAL_ALLOCATION,
+        before: record.bytes(),
+        after: record.bytes(),
+        nested_before: &[],
+        nested_after: &[],
+    };
+    let text = dump::kernel_call_text(&dump::kernel_call(&call, Branch::R580, &mut handles));
+    assert!(text.contains("0x5c000010 (NV01_MEMORY_LOCAL_USER)\n"), "{text}");
+}
+
+#[test]
 fn every_row_of_every_class_and_descriptor_sets_and_reads_back_its_extremes() {
     use nv_abi::{Bits, BitsMut, Layout, qmd::rows};
     let mut layouts: Vec<Layout> = vec![rows::V03_00::LAYOUT, rows::V04_00::LAYOUT, rows::V05_00::LAYOUT];

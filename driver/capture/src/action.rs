@@ -15,7 +15,6 @@ use nv_abi::{
     host::{self, HOPPER_CHANNEL_GPFIFO_A as channel},
     method::Method,
     qmd::{self, Version},
-    rm::class,
 };
 
 /// Something that a segment makes the GPU do.
@@ -166,24 +165,15 @@ struct Pending {
 /// Inline uploads longer than this are not kept for later reading: descriptors and banks are shorter.
 const LONGEST_KEPT: usize = 64 << 10;
 
-/// The generation whose host class a channel is of. Ampere and Ada share one; the compute class tells them apart later.
-pub fn generation_of_channel(number: u32) -> Generation {
-    match number {
-        class::HOPPER_CHANNEL_GPFIFO_A => Generation::Hopper,
-        class::BLACKWELL_CHANNEL_GPFIFO_A | class::BLACKWELL_CHANNEL_GPFIFO_B => Generation::Blackwell,
-        _ => Generation::Ampere,
-    }
-}
-
 fn field(data: u32, field: &Field) -> u32 {
-    let mask = if field.width() >= 32 { u32::MAX } else { (1 << field.width()) - 1 };
-    data >> field.lo & mask
+    field.decode(data.into()) as u32
 }
 
 impl Stream {
-    /// A channel of this class that has done nothing yet.
+    /// A channel of this class that has done nothing yet. Classes that no generation here has are read as Ampere's; the
+    /// compute class tells those apart that share a channel class.
     pub fn new(channel_class: u32) -> Self {
-        Self::of(generation_of_channel(channel_class))
+        Self::of(Generation::of_channel_class(channel_class).unwrap_or(Generation::Ampere))
     }
 
     /// A channel of this generation that has done nothing yet.

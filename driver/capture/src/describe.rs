@@ -8,8 +8,7 @@ use crate::{action::Action, symbols::Symbols};
 fn fields(layout: &nv_abi::Layout, data: u32) -> String {
     let mut parts = Vec::new();
     for field in layout.fields {
-        let mask = if field.width() >= 32 { u32::MAX } else { (1 << field.width()) - 1 };
-        let number = u64::from(data >> field.lo & mask);
+        let number = field.decode(data.into());
         if number != 0 {
             let value = field.enumerant(number).map_or_else(|| number.to_string(), str::to_owned);
             parts.push(format!("{}={value}", field.name));

@@ -11,8 +11,9 @@ use std::{
 
 use nv_abi::{
     Node,
-    dump::{Handles, KernelCall, kernel_call, qmd_fields},
+    dump::{FieldValue, Handles, qmd_fields},
     qmd,
+    record::Kind,
 };
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     event::{Event, IoctlEvent, Memory, MemoryKind},
     symbols::Symbols,
     tracker::Tracker,
+    words,
 };
 
 /// A value of an item.
@@ -426,14 +428,7 @@ fn qmd_item(version: qmd::Version, bytes: &[u8], symbols: &Symbols) -> Option<It
 
 /// The parameters of a constant bank; the driver's own words in it follow from the descriptor.
 fn bank_item(parameters: usize, bytes: &[u8], ranges: &BTreeMap<u64, u64>) -> Item {
-    let words: Vec<u32> = bytes
-        .get(parameters..)
-        .unwrap_or(&[])
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|bytes| u32::from_le_bytes(*bytes))
-        .collect();
+    let words = words::of_bytes(bytes.get(parameters..).unwrap_or(&[]));
     let known = |number: u64| {
         ranges.range(..=number).next_back().is_some_and(|(start, bytes)| number - start < *bytes)
     };
@@ -441,13 +436,12 @@ fn bank_item(parameters: usize, bytes: &[u8], ranges: &BTreeMap<u64, u64>) -> It
     let mut index = 0;
     while let Some(word) = words.get(index) {
         let label = format!("argument bytes {:#x}", index * 4);
-        let pair = words.get(index + 1).map(|upper| u64::from(*upper) << 32 | u64::from(*word));
-        match pair {
-            Some(pair) if words[index + 1] != 0 && known(pair) => {
-                values.push(name(&label, pair));
+        match words::address_at(&words, index, known) {
+            Some(address) => {
+                values.push(name(&label, address));
                 index += 2;
             }
-            _ => {
+            None => {
                 values.push(text(&label, format_args!("{word:#x}")));
                 index += 1;
             }
@@ -457,15 +451,7 @@ fn bank_item(parameters: usize, bytes: &[u8], ranges: &BTreeMap<u64, u64>) -> It
 }
 
 fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Item {
-    let parts = KernelCall {
-        node: call.node,
-        request: call.request,
-        before: &call.before,
-        after: &call.after,
-        nested_before: &call.nested_before,
-        nested_after: &call.nested_after,
-    };
-    let decoded = kernel_call(&parts, capture.branch, handles);
+    let decoded = call.decode(capture.branch, handles);
     let mut values = Vec::new();
     if let Err(errno) = call.result {
         values.push(text("errno", errno));
@@ -474,10 +460,10 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
         for row in &part.rows {
             let field = row.after.as_ref().unwrap_or(&row.before);
             // Names: handles, pointers, addresses and what the kernel hands out; numbers that may well differ.
-            if is_pointer(&field.name, field.number) {
+            if field.kind == Some(Kind::Pointer) && field.number != 0 {
                 // Into memory that the caller has for the length of the call: where, means nothing.
                 values.push(text(&field.name, "a pointer"));
-            } else if is_name(call.node, &field.name, field.number) {
+            } else if is_name(call.node, field) {
                 values.push(name(&field.name, field.number));
             } else {
                 values.push(text(&field.name, &field.text));
@@ -489,36 +475,22 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
     Item { kind: format!("{} {subject}", decoded.name), text: title, values }
 }
 
-/// Whether a field of a call points into the caller's memory.
-fn is_pointer(field: &str, number: u64) -> bool {
-    let pointer = field.starts_with('p') && field.chars().nth(1).is_some_and(|c| c.is_ascii_uppercase());
-    // Lists of queries: a pointer where the struct has one, an array's elements where it has that.
-    let list = field.ends_with("List") && number > u64::from(u32::MAX);
-    number != 0 && (pointer || list || field == "params")
-}
-
 /// Whether a field of a call is a name by itself: an object, an address, a descriptor.
-pub(crate) fn is_name(node: Node, field: &str, number: u64) -> bool {
-    let object = field.starts_with('h') && field.chars().nth(1).is_some_and(|c| c.is_ascii_uppercase());
-    const NAMES: [&str; 13] = [
+pub(crate) fn is_name(node: Node, field: &FieldValue) -> bool {
+    /// Numbers that stand for an address, or for a channel.
+    const NAMES: [&str; 8] = [
         "base",
         "address",
         "dmaOffset",
         "gpFifoOffset",
-        "fd",
-        "ctl_fd",
-        "rmCtrlFd",
-        "uvmFd",
         "workSubmitToken",
-        "descriptor",
         "requestedBase",
         "limit",
         "vaBase",
     ];
-    is_pointer(field, number)
-        || (object && field != "hClass")
-        || NAMES.contains(&field)
-        || (node == Node::Uvm && field == "offset")
+    matches!(field.kind, Some(Kind::Handle | Kind::Pointer | Kind::Descriptor))
+        || NAMES.contains(&field.name.as_str())
+        || (node == Node::Uvm && field.name == "offset")
 }
 
 /// The two sides aligned, and what differs.

@@ -1,6 +1,9 @@
 //! What crosses the boundary, one event at a time.
 
-use nv_abi::{Errno, Fd, Node};
+use nv_abi::{
+    Branch, Errno, Fd, Node,
+    dump::{DecodedCall, Handles, KernelCall, kernel_call},
+};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,21 @@ pub struct IoctlEvent {
     pub nested_after: Vec<u8>,
     /// What the call returned.
     pub result: Result<(), Errno>,
+}
+
+impl IoctlEvent {
+    /// The call in terms of its structs; see [`kernel_call`].
+    pub fn decode(&self, branch: Branch, handles: &mut Handles) -> DecodedCall {
+        let call = KernelCall {
+            node: self.node,
+            request: self.request,
+            before: &self.before,
+            after: &self.after,
+            nested_before: &self.nested_before,
+            nested_after: &self.nested_after,
+        };
+        kernel_call(&call, branch, handles)
+    }
 }
 
 /// A ring entry with what it points to.

@@ -31,14 +31,12 @@
 
 use std::{fmt::Write as _, io, iter::Peekable};
 
-use nv_abi::{
-    Branch, Errno, Fd, Node,
-    dump::{Handles, KernelCall, kernel_call},
-};
+use nv_abi::{Branch, Errno, Fd, dump::Handles};
 
 use crate::{
     Capture,
     event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol},
+    words,
 };
 
 /// The first line.
@@ -147,22 +145,13 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
             out.push('\n');
             if let Some(words) = words {
                 let _ = writeln!(out, "  words {}", words.len());
-                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                block(&mut out, &bytes);
+                block(&mut out, &words::to_bytes(words));
             }
             Ok(())
         }
         Event::Ioctl(call) => {
             let IoctlEvent { fd, node, request, result, .. } = &**call;
-            let parts = KernelCall {
-                node: *node,
-                request: *request,
-                before: &call.before,
-                after: &call.after,
-                nested_before: &call.nested_before,
-                nested_after: &call.nested_after,
-            };
-            let title = kernel_call(&parts, branch, handles).title();
+            let title = call.decode(branch, handles).title();
             let _ = writeln!(out, "ioctl {} {node} {request:08x} {} # {title}", fd.0, outcome(result, ok));
             for (name, old, new) in [
                 ("in", &call.before, None),
@@ -268,14 +257,6 @@ fn hex32(text: &str) -> Option<u32> {
     u32::from_str_radix(text, 16).ok()
 }
 
-fn node(text: &str) -> Option<Node> {
-    match text.strip_prefix("/dev/nvidia")? {
-        "ctl" => Some(Node::Ctl),
-        "-uvm" => Some(Node::Uvm),
-        minor => minor.parse().ok().map(Node::Gpu),
-    }
-}
-
 fn result<T>(sign: &str, text: &str, value: impl Fn(&str) -> Option<T>) -> Option<Result<T, Errno>> {
     match sign {
         "=" => value(text).map(Ok),
@@ -294,9 +275,10 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
         let (kind, rest) = line.split_once(' ')?;
         let words: Vec<&str> = rest.split(" # ").next()?.split_ascii_whitespace().collect();
         let event = match (kind, &words[..]) {
-            ("open", [path, sign, text]) => {
-                Event::Open { node: node(path)?, result: result(sign, text, |t| t.parse().ok().map(Fd))? }
-            }
+            ("open", [path, sign, text]) => Event::Open {
+                node: path.parse().ok()?,
+                result: result(sign, text, |t| t.parse().ok().map(Fd))?,
+            },
             ("close", [fd, sign, text]) => {
                 Event::Close { fd: Fd(fd.parse().ok()?), result: result(sign, text, is_ok)? }
             }
@@ -335,17 +317,14 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
                     None => None,
                 };
                 let words = match self.part("words", 4) {
-                    Some(Ok(bytes)) => {
-                        let words = bytes.as_chunks::<4>().0.iter();
-                        Some(words.map(|word| u32::from_le_bytes(*word)).collect())
-                    }
+                    Some(Ok(bytes)) => Some(words::of_bytes(&bytes)),
                     Some(Err(error)) => return Some(Err(error)),
                     None => None,
                 };
                 Event::Submission(Submission { channel, class, slot, entry, words, time })
             }
             ("ioctl", [fd, path, request, sign, text]) => {
-                let (fd, node, request) = (Fd(fd.parse().ok()?), node(path)?, hex32(request)?);
+                let (fd, node, request) = (Fd(fd.parse().ok()?), path.parse().ok()?, hex32(request)?);
                 let result = result(sign, text, is_ok)?;
                 let mut parts = Vec::new();
                 for name in ["in", "out", "params", "params-out"] {
@@ -409,6 +388,8 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
 
 #[cfg(test)]
 mod tests {
+    use nv_abi::Node;
+
     use super::*;
 
     fn sample() -> Capture {

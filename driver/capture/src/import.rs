@@ -61,7 +61,7 @@ pub fn json_lines(text: &str, branch: Branch) -> Result<Capture, ImportError> {
         let line = Line { number: index + 1, value: parse(index + 1, line)? };
         let path = line.text("path")?;
         let node =
-            node(path).ok_or_else(|| ImportError::Path { line: line.number, path: path.to_owned() })?;
+            path.parse().map_err(|_| ImportError::Path { line: line.number, path: path.to_owned() })?;
         let fd = last.iter().rfind(|(of, _)| *of == node).map_or(Fd(-1), |(_, fd)| *fd);
         match line.text("op")? {
             "open" => {
@@ -103,14 +103,6 @@ pub fn json_lines(text: &str, branch: Branch) -> Result<Capture, ImportError> {
 
 fn parse(line: usize, text: &str) -> Result<Value, ImportError> {
     serde_json::from_str(text).map_err(|error| ImportError::Json { line, reason: error.to_string() })
-}
-
-fn node(path: &str) -> Option<Node> {
-    match path.strip_prefix("/dev/nvidia")? {
-        "ctl" => Some(Node::Ctl),
-        "-uvm" => Some(Node::Uvm),
-        minor => minor.parse().ok().map(Node::Gpu),
-    }
 }
 
 struct Line {

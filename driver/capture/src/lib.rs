@@ -44,6 +44,7 @@ mod symbols;
 pub mod text;
 pub mod timeline;
 mod tracker;
+mod words;
 
 pub use action::{Action, Step, Stream};
 pub use client::ClientMemory;

@@ -5,17 +5,20 @@
 use std::{collections::BTreeMap, fmt};
 
 use nv_abi::{
-    dump::Packet,
-    qmd::{self, Launch, Version},
+    Bits, Field,
+    compute::HOPPER_COMPUTE_A::INVALIDATE_SHADER_CACHES_NO_WFI,
+    dump::{Packet, Unknowns},
+    qmd::{self, CONSTANT_BUFFERS, Launch, Version},
 };
 
 use crate::{
     Capture,
-    action::{Action, Step, Stream},
+    action::{Action, Step, Stream, chain},
     describe,
     event::{Event, Memory, MemoryKind},
     symbols::Symbols,
     tracker::Tracker,
+    words::{address_at, holds, of_bytes},
 };
 
 /// A rule.
@@ -132,7 +135,7 @@ impl Submitted<'_> {
                 let noted = self.memory.get(&(MemoryKind::Qmd, address)).cloned();
                 noted.or_else(|| (address == *qmd).then(|| inline.clone()).flatten())
             };
-            for (address, bytes) in crate::action::chain(self.version, *qmd, read) {
+            for (address, bytes) in chain(self.version, *qmd, read) {
                 if let Ok(launch) = qmd::read(self.version, &bytes) {
                     found.push(Launched { offset: step.offset, address, bytes, launch });
                 }
@@ -156,6 +159,8 @@ struct Launched {
 struct Linter<'a> {
     symbols: &'a Symbols,
     tracker: Tracker,
+    /// The name of the rule that is being checked.
+    rule: &'static str,
     findings: Vec<Finding>,
     /// By channel: work that no release waits for yet.
     unfinished: BTreeMap<u32, &'static str>,
@@ -178,8 +183,9 @@ struct Copied {
 }
 
 impl Linter<'_> {
-    fn find(&mut self, rule: &'static str, of: &Submitted<'_>, offset: Option<usize>, what: String) {
-        self.findings.push(Finding { rule, submission: of.number, offset, what });
+    /// Notes what the rule that is being checked has found.
+    fn find(&mut self, of: &Submitted<'_>, offset: Option<usize>, what: String) {
+        self.findings.push(Finding { rule: self.rule, submission: of.number, offset, what });
     }
 }
 
@@ -192,6 +198,7 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
     let mut linter = Linter {
         symbols: &symbols,
         tracker: Tracker::new(capture.branch),
+        rule: "",
         findings: Vec::new(),
         unfinished: BTreeMap::new(),
         written: Vec::new(),
@@ -223,6 +230,7 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
                         memory: &memory,
                     };
                     for rule in RULES {
+                        linter.rule = rule.name;
                         (rule.check)(&mut linter, &submitted);
                     }
                 }
@@ -244,7 +252,7 @@ fn misaligned_semaphore(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
         };
         if address % unit != 0 {
             let what = format!("a semaphore with a {why} at {address:#x}, which is no multiple of {unit}");
-            linter.find("misaligned-semaphore", submitted, Some(step.offset), what);
+            linter.find(submitted, Some(step.offset), what);
         }
     }
 }
@@ -271,7 +279,7 @@ fn release_without_wait(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
                     let at = linter.symbols.text(*address);
                     let what =
                         format!("{payload:#x} to {at} may come before the end of the {work} in front of it");
-                    linter.find("release-without-wait", submitted, Some(step.offset), what);
+                    linter.find(submitted, Some(step.offset), what);
                 }
                 linter.unfinished.remove(&submitted.channel);
             }
@@ -281,8 +289,9 @@ fn release_without_wait(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
 }
 
 fn stale_instructions(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
-    /// `INSTRUCTION` of both methods that invalidate shader caches.
-    const INSTRUCTION: u32 = 1;
+    // Both methods that invalidate shader caches have the field at one place.
+    let drops_instructions =
+        |data: u32| INVALIDATE_SHADER_CACHES_NO_WFI::INSTRUCTION.decode(data.into()) != 0;
     let launches = submitted.launches();
     for step in submitted.steps {
         match &step.action {
@@ -290,19 +299,17 @@ fn stale_instructions(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
             Action::Copy { destination, line, lines, .. } => {
                 linter.written.push((*destination, u64::from(*line) * u64::from(*lines)));
             }
-            Action::Invalidate { data, .. } if data & INSTRUCTION != 0 => linter.written.clear(),
+            Action::Invalidate { data, .. } if drops_instructions(*data) => linter.written.clear(),
             Action::Launch { .. } => {
                 for launched in launches.iter().filter(|launched| launched.offset == step.offset) {
                     let program = launched.launch.program_address;
-                    let stale = linter.written.iter().any(|(start, bytes)| {
-                        program.checked_sub(*start).is_some_and(|inside| inside < *bytes)
-                    });
+                    let stale = linter.written.iter().any(|range| holds(*range, program));
                     if stale {
                         let at = linter.symbols.text(program);
                         let what = format!(
                             "the code at {at} was written after the last invalidation of instructions"
                         );
-                        linter.find("stale-instructions", submitted, Some(step.offset), what);
+                        linter.find(submitted, Some(step.offset), what);
                     }
                 }
             }
@@ -317,10 +324,9 @@ fn pointers(linter: &Linter<'_>, submitted: &Submitted<'_>, launch: &Launch) -> 
     let Some(bytes) = submitted.memory.get(&(MemoryKind::ConstantBank, bank.address)) else {
         return Vec::new();
     };
-    let words: Vec<u64> =
-        bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes).into()).collect();
-    let pairs = words.windows(2).map(|pair| pair[1] << 32 | pair[0]);
-    pairs.filter(|number| number >> 32 != 0 && linter.tracker.gpu_range(*number).is_some()).collect()
+    let words = of_bytes(bytes);
+    let known = |address| linter.tracker.gpu_range(address).is_some();
+    (0..words.len()).filter_map(|index| address_at(&words, index, known)).collect()
 }
 
 fn unordered_copy(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
@@ -357,9 +363,7 @@ fn unordered_copy(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
                     let unordered = linter.copies.iter().find(|copy| {
                         copy.channel != submitted.channel
                             && !copy.waited.contains(&submitted.channel)
-                            && used.iter().any(|at| {
-                                at.checked_sub(copy.start).is_some_and(|inside| inside < copy.bytes)
-                            })
+                            && used.iter().any(|at| holds((copy.start, copy.bytes), *at))
                     });
                     if let Some(copy) = unordered {
                         let at = linter.symbols.text(copy.start);
@@ -367,7 +371,7 @@ fn unordered_copy(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
                             "the launch uses {at}, which channel {:#x} may still be copying",
                             copy.channel
                         );
-                        linter.find("unordered-copy", submitted, Some(step.offset), what);
+                        linter.find(submitted, Some(step.offset), what);
                     }
                 }
             }
@@ -394,58 +398,45 @@ fn constant_bank_size(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
             };
             let what =
                 format!("constant bank {index} at {:#x} has {} bytes, {why}", bank.address, bank.bytes);
-            linter.find("constant-bank-size", submitted, Some(offset), what);
+            linter.find(submitted, Some(offset), what);
         }
     }
 }
 
 fn disabled_slot(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    let rows = submitted.version.rows();
     for Launched { offset, address, bytes, .. } in submitted.launches() {
-        let Ok(mut fields) = nv_abi::dump::qmd_fields(submitted.version, &bytes) else { continue };
-        fields.retain(|field| field.number != 0);
-        let has = |name: String| fields.iter().any(|field| field.name == name);
+        let bits = Bits::new(&bytes);
+        // The descriptor has been read, so it has all of its bits.
+        let is_set = |field: &Field, index| bits.get_at(field, index).is_ok_and(|value| value != 0);
         let mut ignored = Vec::new();
-        for index in 0..8 {
-            let bank = [
-                format!("CONSTANT_BUFFER_SIZE_SHIFTED4[{index}]"),
-                format!("CONSTANT_BUFFER_ADDR_LOWER[{index}]"),
-                format!("CONSTANT_BUFFER_ADDR_LOWER_SHIFTED6[{index}]"),
-            ];
-            if !has(format!("CONSTANT_BUFFER_VALID[{index}]")) {
-                ignored.extend(bank.into_iter().filter(|name| has(name.clone())));
-            }
+        for index in (0..CONSTANT_BUFFERS).filter(|index| !is_set(&rows.constant_valid, *index)) {
+            let fields = [&rows.constant_size, &rows.constant_address.lower];
+            let set = fields.into_iter().filter(|field| is_set(field, index));
+            ignored.extend(set.map(|field| format!("{}[{index}]", field.name)));
         }
-        for slot in 0..3 {
-            let enabled = has(format!("RELEASE{slot}_ENABLE")) || has(format!("RELEASE_ENABLE[{slot}]"));
-            let names =
-                [format!("RELEASE{slot}_ADDRESS_LOWER"), format!("RELEASE_SEMAPHORE{slot}_ADDR_LOWER")];
-            if !enabled {
-                ignored.extend(names.into_iter().filter(|name| has(name.clone())));
-            }
+        for release in rows.releases.iter().filter(|release| !is_set(&release.enable, 0)) {
+            let address = &release.address.lower;
+            ignored.extend(is_set(address, 0).then(|| address.name.to_owned()));
         }
-        for slot in 0..2 {
-            let enabled =
-                has(format!("DEPENDENT_QMD{slot}_ENABLE")) || has(format!("DEPENDENT_QMD_ENABLE[{slot}]"));
-            let name = format!("DEPENDENT_QMD{slot}_POINTER");
-            if !enabled && has(name.clone()) {
-                ignored.push(name);
-            }
+        for dependent in rows.dependents.iter().filter(|dependent| !is_set(&dependent.enable, 0)) {
+            let pointer = dependent.pointer.filter(|pointer| is_set(pointer, 0));
+            ignored.extend(pointer.map(|pointer| pointer.name.to_owned()));
         }
         for name in ignored {
             let what =
                 format!("{name} of the descriptor at {address:#x} is set, but its slot is not enabled");
-            linter.find("disabled-slot", submitted, Some(offset), what);
+            linter.find(submitted, Some(offset), what);
         }
     }
 }
 
 fn no_such_method(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
     for packet in submitted.packets {
-        let mut unknowns = nv_abi::dump::Unknowns::default();
+        let mut unknowns = Unknowns::default();
         packet.count_unknown(&mut unknowns);
-        let found: Vec<String> = unknowns.iter().map(|(what, _)| what.to_owned()).collect();
-        for what in found {
-            linter.find("no-such-method", submitted, Some(packet.offset), what);
+        for (what, _) in unknowns.iter() {
+            linter.find(submitted, Some(packet.offset), what.to_owned());
         }
     }
 }
@@ -461,7 +452,7 @@ fn indistinguishable_release(linter: &mut Linter<'_>, submitted: &Submitted<'_>)
                 let before = released.insert(*address, *payload);
                 if before == Some(*payload) {
                     let what = format!("{} again", describe(&step.action, linter.symbols));
-                    linter.find("indistinguishable-release", submitted, Some(step.offset), what);
+                    linter.find(submitted, Some(step.offset), what);
                 }
             }
             Action::Acquire { address, .. } => {
@@ -493,13 +484,10 @@ fn freed_memory(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
         used.extend(pointers(linter, submitted, &launch).into_iter().map(|address| (offset, address)));
     }
     for (offset, address) in used {
-        let gone = linter
-            .freed
-            .iter()
-            .any(|(start, bytes)| address.checked_sub(*start).is_some_and(|inside| inside < *bytes));
+        let gone = linter.freed.iter().any(|range| holds(*range, address));
         if gone && linter.tracker.gpu_range(address).is_none() {
             let what = format!("{address:#x} was unmapped before");
-            linter.find("freed-memory", submitted, Some(offset), what);
+            linter.find(submitted, Some(offset), what);
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     action::Stream,
     event::{Event, Memory, MemoryKind, Submission, Symbol},
     tracker::Tracker,
+    words::{address_at, of_bytes, to_bytes},
 };
 
 /// Places are so far apart; offsets inside a range are kept.
@@ -55,23 +56,17 @@ impl Places {
         *self.given.entry(start).or_insert(next) + (address - start)
     }
 
-    /// Where an address goes whose range is known; other numbers are no addresses.
-    fn place_known(&mut self, number: u64) -> Option<u64> {
-        self.range(number)?;
-        Some(self.place(number))
-    }
-
     /// Moves pointers among words: two words that together lie in a known range.
     fn place_pointers(&mut self, words: &mut [u32]) {
         let mut index = 0;
-        while index + 1 < words.len() {
-            let number = u64::from(words[index + 1]) << 32 | u64::from(words[index]);
-            match self.place_known(number) {
-                Some(moved) if words[index + 1] != 0 => {
+        while index < words.len() {
+            match address_at(words, index, |number| self.range(number).is_some()) {
+                Some(address) => {
+                    let moved = self.place(address);
                     (words[index], words[index + 1]) = (moved as u32, (moved >> 32) as u32);
                     index += 2;
                 }
-                _ => index += 1,
+                None => index += 1,
             }
         }
     }
@@ -152,13 +147,11 @@ impl Pointers {
             }
             if let [first, .., last] = inline[..] {
                 let data = &mut words[first..=last];
-                let mut bytes: Vec<u8> = data.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let mut bytes = to_bytes(data);
                 if bytes.len() == version.bytes()
                     && qmd::relocate(version, &mut bytes, |a| places.place(a)).is_ok()
                 {
-                    for (word, bytes) in data.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                        *word = u32::from_le_bytes(*bytes);
-                    }
+                    data.copy_from_slice(&of_bytes(&bytes));
                 } else {
                     places.place_pointers(data);
                 }
@@ -254,12 +247,9 @@ fn memory_moved(memory: &Memory, version: Version, places: &mut Places) -> Memor
     let relocated =
         memory.kind == MemoryKind::Qmd && qmd::relocate(version, &mut bytes, |a| places.place(a)).is_ok();
     if !relocated {
-        let mut words: Vec<u32> =
-            bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let mut words = of_bytes(&bytes);
         places.place_pointers(&mut words);
-        for (chunk, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-            *chunk = word.to_le_bytes();
-        }
+        bytes[..words.len() * 4].copy_from_slice(&to_bytes(&words));
     }
     Memory { kind: memory.kind, address: places.place(memory.address), bytes }
 }

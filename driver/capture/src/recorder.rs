@@ -10,13 +10,10 @@ use std::{
 
 use nv_abi::{
     Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node, Record,
-    gpfifo::Entry,
-    ioctl::{NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, nr},
+    gpfifo::{Entry, NOTIFY_CHANNEL_PENDING},
+    ioctl::{self, NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, nr},
     qmd,
-    rm::{
-        NVOS21_PARAMETERS, NVOS54_PARAMETERS,
-        class::{Parameters, class},
-    },
+    rm::class::class,
 };
 
 use crate::{
@@ -24,10 +21,9 @@ use crate::{
     client::ClientMemory,
     event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol},
     tracker::Tracker,
+    words,
 };
 
-/// Byte offset of the doorbell in the usermode page.
-const DOORBELL: u32 = nv_abi::gpfifo::NOTIFY_CHANNEL_PENDING;
 /// Nested parameters beyond this many bytes are not recorded: no struct that clients send is larger.
 const LARGEST_PARAMETERS: usize = 1 << 20;
 
@@ -111,41 +107,11 @@ impl<B> Recorder<B> {
         crate::Capture { branch: state.branch, events: state.events.clone() }
     }
 
-    /// The bytes behind the argument's parameter pointer.
+    /// The bytes behind the argument's parameter pointer; none where there are none to be had.
     fn nested(&self, node: Node, request: u32, branch: Branch, argument: &[u8]) -> Vec<u8> {
-        let word = |offset: usize, bytes: usize| {
-            let mut number = [0; 8];
-            let part = argument.get(offset..offset + bytes)?;
-            number[..bytes].copy_from_slice(part);
-            Some(u64::from_le_bytes(number))
-        };
-        let found = match (node, nr(request)) {
-            (Node::Uvm, _) => None,
-            (_, NV_ESC_RM_CONTROL) => {
-                use NVOS54_PARAMETERS as p;
-                Record::from_bytes(&p::STRUCT, branch, argument).ok().and_then(|argument| {
-                    Some((argument.get(&p::params).ok()?, argument.get(&p::paramsSize).ok()? as usize))
-                })
-            }
-            (_, NV_ESC_RM_ALLOC) => {
-                // The pointer stands at the same place in both forms.
-                let pointer = NVOS21_PARAMETERS::pAllocParms.offset(branch).unwrap_or(0x10) as usize;
-                let number = NVOS21_PARAMETERS::hClass.offset(branch).unwrap_or(0xc) as usize;
-                let of =
-                    class(word(number, 4).unwrap_or(0) as u32).and_then(|class| match class.parameters {
-                        Parameters::Optional(of) | Parameters::Required(of) => of,
-                        Parameters::None => None,
-                    });
-                word(pointer, 8).zip(of.map(|of| of.size(branch)))
-            }
-            _ => None,
-        };
-        match found {
-            Some((pointer, bytes)) if pointer != 0 && bytes <= LARGEST_PARAMETERS => {
-                self.memory.read(pointer, bytes).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        }
+        let found = nested(node, request, branch, argument);
+        let found = found.filter(|(pointer, bytes)| *pointer != 0 && *bytes <= LARGEST_PARAMETERS);
+        found.and_then(|(pointer, bytes)| self.memory.read(pointer, bytes)).unwrap_or_default()
     }
 
     /// Reads GPU memory as the client sees it.
@@ -169,10 +135,8 @@ impl<B> Recorder<B> {
             };
             let words = match Entry::decode(entry) {
                 Entry::Segment { address, length, .. } => {
-                    self.read(&state.tracker, address, length as usize * 4).map(|bytes| {
-                        let (words, _) = bytes.as_chunks();
-                        words.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>()
-                    })
+                    let bytes = self.read(&state.tracker, address, length as usize * 4);
+                    bytes.map(|bytes| words::of_bytes(&bytes))
                 }
                 Entry::Control { .. } => None,
             };
@@ -222,6 +186,24 @@ impl<B> Recorder<B> {
             }
         }
         state.events.extend(found.into_iter().map(Event::Memory));
+    }
+}
+
+/// Where the nested parameters of a call lie, and how many bytes they are.
+fn nested(node: Node, request: u32, branch: Branch, argument: &[u8]) -> Option<(u64, usize)> {
+    if node == Node::Uvm {
+        return None;
+    }
+    let of = ioctl::argument(nr(request), argument.len(), branch)?;
+    let record = Record::padded(of, branch, argument);
+    let value = |name| record.get(of.field(name)?).ok();
+    match nr(request) {
+        NV_ESC_RM_CONTROL => Some((value("params")?, usize::try_from(value("paramsSize")?).ok()?)),
+        NV_ESC_RM_ALLOC => {
+            let rows = class(value("hClass")? as u32)?.parameters.rows()?;
+            Some((value("pAllocParms")?, rows.size(branch)))
+        }
+        _ => None,
     }
 }
 
@@ -293,7 +275,7 @@ impl<B: Mmio> Mmio for Recorder<B> {
         {
             // Before the GPU sees it: what lies in memory now is what was submitted.
             let mut state = self.state();
-            if offset == DOORBELL {
+            if offset == NOTIFY_CHANNEL_PENDING {
                 self.submissions(&mut state, value);
             }
             state.events.push(Event::Doorbell { offset, value });

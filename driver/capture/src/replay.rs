@@ -12,16 +12,12 @@ use std::{
 
 use nv_abi::{
     Errno, Fd, Ioctl, Mapping, Mmio, Node, Record, Struct,
-    dump::{Handles, KernelCall, kernel_call},
+    dump::Handles,
     gpfifo::{Entry, NOTIFY_CHANNEL_PENDING},
-    ioctl::{self, escape, nr},
+    ioctl::{self, nr},
     qmd,
     record::Kind,
-    rm::{
-        NVOS21_PARAMETERS, NVOS64_PARAMETERS,
-        class::{self, Parameters},
-        control, nv_ioctl_nvos02_parameters_with_fd,
-    },
+    rm::{class, control, nv_ioctl_nvos02_parameters_with_fd},
     uvm,
 };
 
@@ -32,6 +28,7 @@ use crate::{
     diff::is_name,
     event::{Event, IoctlEvent, MemoryKind},
     tracker::Tracker,
+    words::to_bytes,
 };
 
 /// How long a channel may take for one submission.
@@ -165,8 +162,8 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
             Event::Ioctl(call) => self.ioctl(call),
             Event::Map { fd, length, offset, result } => {
                 let Some(new) = self.fds.get(fd).copied() else { return };
-                let usermode = self.new.attached_class(new).and_then(class::class);
-                let usermode = usermode.is_some_and(|class| class.name.contains("USERMODE"));
+                let class = self.new.attached_class(new).and_then(class::class);
+                let usermode = class.is_some_and(|class| class.internal == "UserModeApi");
                 let mapping = Mapping { address: None, length: *length, offset: *offset };
                 let found = self.backend.mmap(new, mapping);
                 self.expect("mapping", result, found.err());
@@ -199,8 +196,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                 if let (Entry::Segment { address, .. }, Some(words)) =
                     (Entry::decode(submission.entry), &submission.words)
                 {
-                    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                    self.put(address, &bytes);
+                    self.put(address, &to_bytes(words));
                     self.follow(submission.channel, submission.class, words);
                 }
                 self.put(channel.ring + u64::from(submission.slot) * 8, &submission.entry.to_le_bytes());
@@ -357,7 +353,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
         seen.nested_before = sent;
         if outer == Some(&nv_ioctl_nvos02_parameters_with_fd::STRUCT) {
             use nv_ioctl_nvos02_parameters_with_fd as p;
-            let mut record = padded(&p::STRUCT, self.capture, &seen.before);
+            let mut record = Record::padded(&p::STRUCT, self.capture.branch, &seen.before);
             // The field exists in every branch, so it can be set.
             let _ = record.set(&p::pMemory, self.page);
             seen.before = record.bytes().to_vec();
@@ -368,9 +364,9 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
 
     /// Notes which new handle stands for an old one that the kernel chose.
     fn new_handles(&mut self, old: &IoctlEvent, new: &IoctlEvent, outer: Option<&'static Struct>) {
-        let Some(field) = outer.and_then(|of| of.field("hObjectNew")) else { return };
-        let Some(of) = outer else { return };
-        let value = |bytes: &[u8]| padded(of, self.capture, bytes).get(field).unwrap_or(0) as u32;
+        let Some((of, field)) = outer.and_then(|of| Some((of, of.field("hObjectNew")?))) else { return };
+        let value =
+            |bytes: &[u8]| Record::padded(of, self.capture.branch, bytes).get(field).unwrap_or(0) as u32;
         let (was, is) = (value(&old.after), value(&new.after));
         if was != 0 && is != 0 {
             self.handles.insert(was, is);
@@ -378,19 +374,9 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
     }
 
     fn compare(&mut self, old: &IoctlEvent, new: &IoctlEvent) {
-        let decode = |call: &IoctlEvent, handles: &mut Handles| {
-            let parts = KernelCall {
-                node: call.node,
-                request: call.request,
-                before: &call.before,
-                after: &call.after,
-                nested_before: &call.nested_before,
-                nested_after: &call.nested_after,
-            };
-            kernel_call(&parts, self.capture.branch, handles)
-        };
+        let branch = self.capture.branch;
         let [old_names, new_names] = &mut self.named;
-        let (was, is) = (decode(old, old_names), decode(new, new_names));
+        let (was, is) = (old.decode(branch, old_names), new.decode(branch, new_names));
         let mut found = Vec::new();
         if old.result != new.result {
             found.push(format!("{:?} -> {:?}", old.result, new.result));
@@ -401,7 +387,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                 let a = value(row);
                 let b = b.rows.iter().map(value).find(|b| b.name == a.name && b.position == a.position);
                 let b = b.map_or_else(|| "0".to_owned(), |b| b.text);
-                if a.text != b && !is_name(old.node, &a.name, a.number) && a.number != 0 {
+                if a.text != b && !is_name(old.node, &a) && a.number != 0 {
                     found.push(format!("{}: {} -> {b}", a.name, a.text));
                 }
             }
@@ -419,7 +405,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
         nested: Option<&mut Vec<u8>>,
     ) -> bool {
         let Some(of) = of else { return false };
-        let mut record = padded(of, self.capture, bytes);
+        let mut record = Record::padded(of, self.capture.branch, bytes);
         let nested = nested.map(|nested| nested.as_mut_ptr().expose_provenance() as u64);
         for field in of.fields {
             for index in 0..field.count(self.capture.branch) {
@@ -434,18 +420,10 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                         ("pLinearAddress", _) => 0,
                         _ => return true,
                     },
-                    Kind::Signed(4) | Kind::Unsigned(4)
-                        if ["fd", "ctl_fd", "rmCtrlFd", "uvmFd"].contains(&field.name) =>
-                    {
-                        match self.fds.get(&Fd(number as i32)) {
-                            Some(new) => u64::from(new.0 as u32),
-                            None => number,
-                        }
-                    }
-                    // Two structs have handles that their rows call numbers.
-                    _ if field.name == "hClient" || field.name == "hMemory" => {
-                        self.handles.get(&(number as u32)).map_or(number, |new| u64::from(*new))
-                    }
+                    Kind::Descriptor => match self.fds.get(&Fd(number as i32)) {
+                        Some(new) => u64::from(new.0 as u32),
+                        None => number,
+                    },
                     _ => continue,
                 };
                 if new != number && record.set_at(field, index, new).is_err() {
@@ -471,36 +449,23 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
     }
 }
 
-fn padded(of: &'static Struct, capture: &Capture, bytes: &[u8]) -> Record {
-    let mut record = Record::zeroed(of, capture.branch);
-    let length = bytes.len().min(record.bytes().len());
-    record.bytes_mut()[..length].copy_from_slice(&bytes[..length]);
-    record
-}
-
 /// The structs of a call's argument and of what it points to, where they have rows.
 fn structs(call: &IoctlEvent, capture: &Capture) -> (Option<&'static Struct>, Option<&'static Struct>) {
     if call.node == Node::Uvm {
         return (uvm::call(call.request).and_then(|call| call.argument), None);
     }
     let number = nr(call.request);
-    let word = |of: &'static Struct, name: &str| {
-        let field = of.field(name)?;
-        padded(of, capture, &call.before).get(field).ok().map(|number| number as u32)
+    let outer = ioctl::argument(number, call.before.len(), capture.branch);
+    let word = |name: &str| {
+        let record = Record::padded(outer?, capture.branch, &call.before);
+        record.get(outer?.field(name)?).ok().map(|number| number as u32)
     };
-    if number == ioctl::NV_ESC_RM_ALLOC {
-        let long = call.before.len() >= NVOS64_PARAMETERS::STRUCT.size(capture.branch);
-        let outer = if long { &NVOS64_PARAMETERS::STRUCT } else { &NVOS21_PARAMETERS::STRUCT };
-        let inner = word(outer, "hClass").and_then(class::class).and_then(|class| match class.parameters {
-            Parameters::Optional(of) | Parameters::Required(of) => of,
-            Parameters::None => None,
-        });
-        return (Some(outer), inner);
-    }
-    let outer = escape(number).and_then(|escape| escape.argument);
-    let inner = match (number, outer) {
-        (ioctl::NV_ESC_RM_CONTROL, Some(outer)) => {
-            word(outer, "cmd").and_then(control::control).and_then(|control| control.parameters)
+    let inner = match number {
+        ioctl::NV_ESC_RM_ALLOC => {
+            word("hClass").and_then(class::class).and_then(|class| class.parameters.rows())
+        }
+        ioctl::NV_ESC_RM_CONTROL => {
+            word("cmd").and_then(control::control).and_then(|control| control.parameters)
         }
         _ => None,
     };

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use nv_abi::{
     Branch, Fd, Node, Record, Struct,
+    gpfifo::{USERD_GP_GET, USERD_GP_PUT},
     ioctl::{self, nr},
     record::StructField,
     rm::{
-        AmpereAControlGPFifo, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
-        NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS, NVOS00_PARAMETERS, NVOS21_PARAMETERS,
-        NVOS46_PARAMETERS, NVOS47_PARAMETERS, NVOS54_PARAMETERS, NVOS64_PARAMETERS, class, control,
+        NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS,
+        NVOS00_PARAMETERS, NVOS46_PARAMETERS, NVOS47_PARAMETERS, NVOS54_PARAMETERS, class, control,
         nv_ioctl_nvos02_parameters_with_fd, nv_ioctl_nvos33_parameters_with_fd,
     },
     uvm,
@@ -63,16 +63,19 @@ pub(crate) struct Tracker {
     old: Vec<(u64, u64)>,
 }
 
-fn bytes(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Record {
-    let mut record = Record::zeroed(of, branch);
-    let length = bytes.len().min(record.bytes().len());
-    record.bytes_mut()[..length].copy_from_slice(&bytes[..length]);
-    record
-}
-
 fn get(record: &Record, field: &StructField) -> u64 {
     // A field that the branch lacks reads as nothing was said.
     record.get(field).unwrap_or(0)
+}
+
+/// The part of an object that a call maps: all three calls that map have these fields.
+fn range(argument: &Record) -> Range {
+    let value = |name| argument.of().field(name).map_or(0, |field| get(argument, field));
+    Range {
+        length: value("length"),
+        object: (value("hClient") as u32, value("hMemory") as u32),
+        offset: value("offset"),
+    }
 }
 
 impl Tracker {
@@ -89,6 +92,16 @@ impl Tracker {
             new: Vec::new(),
             old: Vec::new(),
         }
+    }
+
+    fn before(&self, of: &'static Struct, event: &IoctlEvent) -> Record {
+        Record::padded(of, self.branch, &event.before)
+    }
+
+    /// The argument of a call after it, if its status is success.
+    fn answer(&self, of: &'static Struct, event: &IoctlEvent) -> Option<Record> {
+        let argument = Record::padded(of, self.branch, &event.after);
+        (get(&argument, of.status()?) == 0).then_some(argument)
     }
 
     pub(crate) fn channel_of_token(&mut self, token: u32) -> Option<&mut Channel> {
@@ -127,8 +140,7 @@ impl Tracker {
 
     /// Where the client sees the get pointer of a channel.
     pub(crate) fn get_pointer(&self, channel: &Channel) -> Option<u64> {
-        let offset = AmpereAControlGPFifo::GPGet.offset(self.branch)?;
-        self.see(channel.userd.0, channel.userd.1 + u64::from(offset)).map(|(address, _)| address)
+        self.see(channel.userd.0, channel.userd.1 + USERD_GP_GET).map(|(address, _)| address)
     }
 
     /// The class of the object that a mapping of the descriptor will show.
@@ -162,8 +174,7 @@ impl Tracker {
 
     /// Where the client sees the put pointer of a channel.
     pub(crate) fn put_pointer(&self, channel: &Channel) -> Option<u64> {
-        let offset = AmpereAControlGPFifo::GPPut.offset(self.branch)?;
-        self.see(channel.userd.0, channel.userd.1 + u64::from(offset)).map(|(address, _)| address)
+        self.see(channel.userd.0, channel.userd.1 + USERD_GP_PUT).map(|(address, _)| address)
     }
 
     /// A descriptor was mapped.
@@ -199,65 +210,42 @@ impl Tracker {
             ioctl::NV_ESC_RM_CONTROL => self.control(event),
             ioctl::NV_ESC_RM_ALLOC_MEMORY => {
                 use nv_ioctl_nvos02_parameters_with_fd as p;
-                let argument = bytes(&p::STRUCT, self.branch, &event.after);
-                let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectNew) as u32);
-                if get(&argument, &p::status) == 0
-                    && get(&argument, &p::hClass) == u64::from(class::NV01_MEMORY_SYSTEM_OS_DESCRIPTOR)
-                {
+                let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+                if get(&argument, &p::hClass) == u64::from(class::NV01_MEMORY_SYSTEM_OS_DESCRIPTOR) {
+                    let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectNew) as u32);
                     // The pointer goes in; the module may clear it on the way out.
-                    let before = bytes(&p::STRUCT, self.branch, &event.before);
+                    let before = self.before(&p::STRUCT, event);
                     self.host.insert(object, get(&before, &p::pMemory));
                 }
             }
             ioctl::NV_ESC_RM_MAP_MEMORY => {
                 use nv_ioctl_nvos33_parameters_with_fd as p;
-                let argument = bytes(&p::STRUCT, self.branch, &event.after);
-                if get(&argument, &p::status) == 0 {
-                    let range = Range {
-                        length: get(&argument, &p::length),
-                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
-                        offset: get(&argument, &p::offset),
-                    };
-                    self.attached.insert(Fd(get(&argument, &p::fd) as i32), range);
-                }
+                let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+                self.attached.insert(Fd(get(&argument, &p::fd) as i32), range(&argument));
             }
             ioctl::NV_ESC_RM_MAP_MEMORY_DMA => {
                 use NVOS46_PARAMETERS as p;
-                let argument = bytes(&p::STRUCT, self.branch, &event.after);
-                if get(&argument, &p::status) == 0 {
-                    let range = Range {
-                        length: get(&argument, &p::length),
-                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
-                        offset: get(&argument, &p::offset),
-                    };
-                    self.map(get(&argument, &p::dmaOffset), range);
-                }
+                let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+                self.map(get(&argument, &p::dmaOffset), range(&argument));
             }
             ioctl::NV_ESC_RM_UNMAP_MEMORY_DMA => {
                 use NVOS47_PARAMETERS as p;
-                let argument = bytes(&p::STRUCT, self.branch, &event.before);
-                self.unmap(get(&argument, &p::dmaOffset));
+                self.unmap(get(&self.before(&p::STRUCT, event), &p::dmaOffset));
             }
             _ => {}
         }
     }
 
     fn alloc(&mut self, event: &IoctlEvent) {
-        let long = event.after.len() >= NVOS64_PARAMETERS::STRUCT.size(self.branch);
-        let of = if long { &NVOS64_PARAMETERS::STRUCT } else { &NVOS21_PARAMETERS::STRUCT };
-        let argument = bytes(of, self.branch, &event.after);
-        let value = |name| of.field(name).map_or(0, |field| get(&argument, field) as u32);
-        if value("status") != 0 {
-            return;
-        }
+        let of = ioctl::argument(ioctl::NV_ESC_RM_ALLOC, event.after.len(), self.branch);
+        let Some(argument) = of.and_then(|of| self.answer(of, event)) else { return };
+        let value = |name| argument.of().field(name).map_or(0, |field| get(&argument, field) as u32);
         let object = (value("hRoot"), value("hObjectNew"));
         let number = value("hClass");
         self.classes.insert(object, number);
-        let is_channel = nv_abi::host::CLASSES.iter().any(|table| table.number == number)
-            || class::class(number).is_some_and(|class| class.name.ends_with("CHANNEL_GPFIFO_A"));
-        if is_channel {
+        if class::class(number).is_some_and(|class| class.internal == "KernelChannel") {
             use NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as p;
-            let params = bytes(&p::STRUCT, self.branch, &event.nested_before);
+            let params = Record::padded(&p::STRUCT, self.branch, &event.nested_before);
             let userd = (object.0, get(&params, &p::hUserdMemory) as u32);
             let channel = Channel {
                 handle: object.1,
@@ -274,28 +262,24 @@ impl Tracker {
 
     fn free(&mut self, event: &IoctlEvent) {
         use NVOS00_PARAMETERS as p;
-        let argument = bytes(&p::STRUCT, self.branch, &event.after);
-        if get(&argument, &p::status) == 0 {
-            let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectOld) as u32);
-            self.channels.remove(&object);
-            self.host.remove(&object);
-            let gone: Vec<u64> =
-                self.gpu.iter().filter(|(_, range)| range.object == object).map(|(at, _)| *at).collect();
-            gone.into_iter().for_each(|address| self.unmap(address));
-        }
+        let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+        let object = (get(&argument, &p::hRoot) as u32, get(&argument, &p::hObjectOld) as u32);
+        self.channels.remove(&object);
+        self.host.remove(&object);
+        let gone: Vec<u64> =
+            self.gpu.iter().filter(|(_, range)| range.object == object).map(|(at, _)| *at).collect();
+        gone.into_iter().for_each(|address| self.unmap(address));
     }
 
     fn control(&mut self, event: &IoctlEvent) {
         use NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as token;
         use NVOS54_PARAMETERS as p;
-        let argument = bytes(&p::STRUCT, self.branch, &event.after);
-        let command = get(&argument, &p::cmd) as u32;
-        if get(&argument, &p::status) != 0 || command != control::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN
-        {
+        let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+        if get(&argument, &p::cmd) != u64::from(control::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN) {
             return;
         }
         let object = (get(&argument, &p::hClient) as u32, get(&argument, &p::hObject) as u32);
-        let params = bytes(&token::STRUCT, self.branch, &event.nested_after);
+        let params = Record::padded(&token::STRUCT, self.branch, &event.nested_after);
         if let Some(channel) = self.channels.get_mut(&object) {
             channel.token = Some(get(&params, &token::workSubmitToken) as u32);
         }
@@ -305,23 +289,16 @@ impl Tracker {
         match event.request {
             uvm::UVM_MAP_EXTERNAL_ALLOCATION => {
                 use uvm::UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as p;
-                let argument = bytes(&p::STRUCT, self.branch, &event.after);
-                if get(&argument, &p::rmStatus) == 0 {
-                    let range = Range {
-                        length: get(&argument, &p::length),
-                        object: (get(&argument, &p::hClient) as u32, get(&argument, &p::hMemory) as u32),
-                        offset: get(&argument, &p::offset),
-                    };
-                    self.map(get(&argument, &p::base), range);
-                }
+                let Some(argument) = self.answer(&p::STRUCT, event) else { return };
+                self.map(get(&argument, &p::base), range(&argument));
             }
             uvm::UVM_UNMAP_EXTERNAL => {
                 use uvm::UVM_UNMAP_EXTERNAL_PARAMS as p;
-                self.unmap(get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+                self.unmap(get(&self.before(&p::STRUCT, event), &p::base));
             }
             uvm::UVM_FREE => {
                 use uvm::UVM_FREE_PARAMS as p;
-                self.unmap(get(&bytes(&p::STRUCT, self.branch, &event.before), &p::base));
+                self.unmap(get(&self.before(&p::STRUCT, event), &p::base));
             }
             _ => {}
         }

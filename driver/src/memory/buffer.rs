@@ -50,6 +50,9 @@ macro_rules! elements {
 
 elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
+/// What errors call a buffer.
+pub(crate) const BUFFER: &str = "the buffer";
+
 /// The memory with the device that may still be using it.
 #[derive(Debug)]
 struct Held {
@@ -112,15 +115,11 @@ impl<T: Element> Buffer<T> {
     pub fn copy_from(&self, values: &[T]) -> Result<(), Error> {
         let bytes = T::encode(values);
         if bytes.len() as u64 > self.bytes() {
-            return Err(bounds("the buffer", 0, bytes.len() as u64, self.bytes()));
+            return Err(bounds(BUFFER, 0, bytes.len() as u64, self.bytes()));
         }
         if self.held.allocation.is_visible() {
             self.held.device.synchronize()?;
-            self.held
-                .allocation
-                .window()?
-                .write(0, &bytes)
-                .ok_or_else(|| bounds("the buffer", 0, bytes.len() as u64, self.bytes()))
+            self.held.allocation.window()?.write(0, &bytes)
         } else {
             self.held.device.upload(self.address(), &bytes)
         }
@@ -130,16 +129,12 @@ impl<T: Element> Buffer<T> {
     pub fn copy_to(&self, values: &mut [T]) -> Result<(), Error> {
         let length = values.len() * T::BYTES;
         if length as u64 > self.bytes() {
-            return Err(bounds("the buffer", 0, length as u64, self.bytes()));
+            return Err(bounds(BUFFER, 0, length as u64, self.bytes()));
         }
         let mut bytes = vec![0; length];
         if self.held.allocation.is_visible() {
             self.held.device.synchronize()?;
-            self.held
-                .allocation
-                .window()?
-                .read(0, &mut bytes)
-                .ok_or_else(|| bounds("the buffer", 0, length as u64, self.bytes()))?;
+            self.held.allocation.window()?.read(0, &mut bytes)?;
         } else {
             self.held.device.download(self.address(), &mut bytes)?;
         }

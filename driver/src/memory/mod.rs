@@ -6,15 +6,16 @@ mod buffer;
 use std::sync::{Arc, Mutex};
 
 use nv_abi::{
-    Errno, Fd, Mapping, Node, Record,
+    Errno, Fd, Mapping, Node,
     ioctl::{NV_ESC_RM_ALLOC_MEMORY, NV_ESC_RM_MAP_MEMORY, NV_ESC_RM_MAP_MEMORY_DMA},
     rm::{
-        NV_MEMORY_ALLOCATION_PARAMS as Params, NVOS46_PARAMETERS, Status, class,
+        NV_MEMORY_ALLOCATION_PARAMS as Params, NVOS46_PARAMETERS, class,
         flags::{NVOS02_FLAGS, NVOS32_ALLOC_FLAGS, NVOS32_ATTR, NVOS32_ATTR2, NVOS32_TYPE_NOTIFIER},
         nv_ioctl_nvos02_parameters_with_fd as Os02, nv_ioctl_nvos33_parameters_with_fd as Os33,
     },
 };
 
+pub(crate) use buffer::BUFFER;
 pub use buffer::{Buffer, Element};
 
 use crate::{
@@ -40,6 +41,8 @@ pub enum Location {
 /// What to allocate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
+    /// What it is for, in errors.
+    pub(crate) name: &'static str,
     pub(crate) location: Location,
     pub(crate) bytes: u64,
     pub(crate) visible: bool,
@@ -51,15 +54,23 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) const fn video(bytes: u64) -> Self {
-        Self {
-            location: Location::Video,
-            bytes,
-            visible: false,
-            contiguous: false,
-            huge: bytes > 16 << 20,
-            read_only: false,
-        }
+    const fn new(name: &'static str, location: Location, bytes: u64, visible: bool) -> Self {
+        Self { name, location, bytes, visible, contiguous: false, huge: false, read_only: false }
+    }
+
+    /// The GPU's own memory, in huge pages where it is large. Not visible unless asked for.
+    pub(crate) const fn video(name: &'static str, bytes: u64) -> Self {
+        let mut this = Self::new(name, Location::Video, bytes, false);
+        this.huge = bytes > 16 << 20;
+        this
+    }
+
+    pub(crate) const fn system(name: &'static str, bytes: u64) -> Self {
+        Self::new(name, Location::System, bytes, true)
+    }
+
+    pub(crate) const fn host(name: &'static str, bytes: u64) -> Self {
+        Self::new(name, Location::Host, bytes, true)
     }
 
     pub(crate) const fn visible(mut self) -> Self {
@@ -81,28 +92,6 @@ impl Request {
         self.huge = true;
         self
     }
-
-    pub(crate) const fn system(bytes: u64) -> Self {
-        Self {
-            location: Location::System,
-            bytes,
-            visible: true,
-            contiguous: false,
-            huge: false,
-            read_only: false,
-        }
-    }
-
-    pub(crate) const fn host(bytes: u64) -> Self {
-        Self {
-            location: Location::Host,
-            bytes,
-            visible: true,
-            contiguous: false,
-            huge: false,
-            read_only: false,
-        }
-    }
 }
 
 const PAGE: u64 = 4 << 10;
@@ -118,6 +107,7 @@ const MAP_DMA_READ_ONLY: u64 = 1;
 /// then the address.
 #[derive(Debug)]
 pub(crate) struct Allocation {
+    name: &'static str,
     gpu: Arc<Gpu>,
     handle: u32,
     address: u64,
@@ -140,6 +130,7 @@ impl Allocation {
             .ok_or(Error::AddressSpace { bytes: request.bytes })?;
         // Dropping a half-made value undoes what was done.
         let mut this = Self {
+            name: request.name,
             gpu: Arc::clone(gpu),
             handle: 0,
             address: 0,
@@ -184,7 +175,7 @@ impl Allocation {
                 Ok(()) => {
                     self.address = address;
                     // SAFETY: just mapped over the whole range, and unmapped only when this value drops.
-                    self.window = Some(unsafe { Window::new(address, self.bytes) });
+                    self.window = Some(unsafe { Window::new(self.name, address, self.bytes) });
                     result = Ok(());
                     break;
                 }
@@ -266,7 +257,7 @@ impl Allocation {
             Location::System => {
                 gpu.system.backend.open(Node::Ctl).map_err(|errno| Error::Open { node: Node::Ctl, errno })?
             }
-            _ => gpu.system.open_gpu(gpu.minor)?,
+            _ => gpu.system.open_gpu(gpu.card.minor)?,
         };
         let result = gpu.system.map_object(gpu.device, fd, self.handle, self.bytes).and_then(|()| {
             self.place(alignment, |this, address| {
@@ -299,16 +290,10 @@ impl Allocation {
         record.set(&Os02::pMemory, self.address)?;
         record.set(&Os02::limit, self.bytes - 1)?;
         record.set(&Os02::fd, signed(-1))?;
-        system.escape(self.gpu.fd, NV_ESC_RM_ALLOC_MEMORY, "RM_ALLOC_MEMORY", &mut record)?;
-        match Status::from(record.get(&Os02::status)?) {
-            Status::NV_OK => {
-                self.handle = handle;
-                Ok(())
-            }
-            status => {
-                Err(Error::Rm { call: "RM_ALLOC_MEMORY NV01_MEMORY_SYSTEM_OS_DESCRIPTOR".to_owned(), status })
-            }
-        }
+        let class = " NV01_MEMORY_SYSTEM_OS_DESCRIPTOR";
+        system.rm_call(self.gpu.fd, NV_ESC_RM_ALLOC_MEMORY, &mut record, || class.to_owned())?;
+        self.handle = handle;
+        Ok(())
     }
 
     /// Maps the memory at the same address for another GPU; a second time does nothing.
@@ -348,7 +333,7 @@ impl Allocation {
 
     /// The CPU's view, while this value lives.
     pub(crate) fn window(&self) -> Result<Window, Error> {
-        self.window.ok_or(Error::NotVisible("this memory"))
+        self.window.ok_or(Error::NotVisible(self.name))
     }
 
     pub(crate) fn is_visible(&self) -> bool {
@@ -392,11 +377,7 @@ impl System {
         record.set(&Os33::hMemory, object.into())?;
         record.set(&Os33::length, length)?;
         record.set(&Os33::fd, signed(fd.0))?;
-        self.escape(self.ctl, NV_ESC_RM_MAP_MEMORY, "RM_MAP_MEMORY", &mut record)?;
-        match Status::from(record.get(&Os33::status)?) {
-            Status::NV_OK => Ok(()),
-            status => Err(Error::Rm { call: "RM_MAP_MEMORY".to_owned(), status }),
-        }
+        self.rm_call(self.ctl, NV_ESC_RM_MAP_MEMORY, &mut record, String::new)
     }
 }
 
@@ -411,7 +392,7 @@ impl Gpu {
         flags: u64,
     ) -> Result<(), Error> {
         use NVOS46_PARAMETERS as p;
-        let mut record: Record = self.system.record(&p::STRUCT);
+        let mut record = self.system.record(&p::STRUCT);
         record.set(&p::hClient, self.system.root.into())?;
         record.set(&p::hDevice, self.device.into())?;
         record.set(&p::hDma, dma.into())?;
@@ -419,10 +400,6 @@ impl Gpu {
         record.set(&p::length, length)?;
         record.set(&p::flags, flags)?;
         record.set(&p::dmaOffset, address)?;
-        self.system.escape(self.system.ctl, NV_ESC_RM_MAP_MEMORY_DMA, "RM_MAP_MEMORY_DMA", &mut record)?;
-        match Status::from(record.get(&p::status)?) {
-            Status::NV_OK => Ok(()),
-            status => Err(Error::Rm { call: "RM_MAP_MEMORY_DMA".to_owned(), status }),
-        }
+        self.system.rm_call(self.system.ctl, NV_ESC_RM_MAP_MEMORY_DMA, &mut record, String::new)
     }
 }

@@ -36,7 +36,7 @@ impl Module {
         if cubin.sm() / 10 != sm / 10 || cubin.sm() > sm {
             return Err(Error::Architecture { cubin: cubin.sm(), device: sm });
         }
-        let memory = Allocation::new(device.gpu(), Request::video(cubin.image_bytes()))?;
+        let memory = Allocation::new(device.gpu(), Request::video("the module", cubin.image_bytes()))?;
         device.upload(memory.address(), &cubin.link(memory.address())?)?;
         let stack = cubin.kernels().iter().map(|kernel| kernel.stack_bytes).max().unwrap_or(0);
         device.reserve_local_memory(stack.saturating_add(LOCAL_RESERVED))?;

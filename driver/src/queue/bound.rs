@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Device, Error, Kernel, Signal,
     channel::Engine,
-    memory::{Allocation, Request, bounds},
+    memory::{Allocation, Request},
     pushbuffer::upper_lower,
     qmd::{Launch, check_dimensions},
     queue::Command,
@@ -36,10 +36,15 @@ impl BoundQueue {
     ) -> Result<Self, Error> {
         let gpu = device.gpu();
         let bytes = arena_bytes(gpu.generation, &commands.list);
-        let arena = (bytes > 0).then(|| Allocation::new(gpu, Request::video(bytes).visible())).transpose()?;
+        let arena = (bytes > 0)
+            .then(|| Allocation::new(gpu, Request::video("the argument memory", bytes).visible()))
+            .transpose()?;
         let context = device.context(arena.as_ref().map_or(0, Allocation::address));
         let encoded = encode(&context, &commands.list)?;
-        let memory = Allocation::new(gpu, Request::video(encoded.words.len() as u64 * 4).visible())?;
+        let memory = Allocation::new(
+            gpu,
+            Request::video("the bound queue", encoded.words.len() as u64 * 4).visible(),
+        )?;
         let launches = commands
             .list
             .into_iter()
@@ -69,11 +74,7 @@ impl BoundQueue {
     }
 
     fn store(&self, index: usize) -> Result<(), Error> {
-        let offset = index as u64 * 4;
-        self.commands
-            .window()?
-            .store32(offset, self.encoded.words[index])
-            .ok_or_else(|| bounds("the bound queue", offset, 4, self.commands.bytes()))
+        self.commands.window()?.store32(index as u64 * 4, self.encoded.words[index])
     }
 
     fn store_launch(&self, index: usize) -> Result<(), Error> {
@@ -213,14 +214,8 @@ pub(crate) fn store_launch(
     launch: &super::encode::EncodedLaunch,
 ) -> Result<(), Error> {
     let window = arena.window()?;
-    for (offset, bytes) in
-        [(launch.bank_offset, launch.bank.as_slice()), (launch.qmd_offset, launch.qmd.bytes())]
-    {
-        window
-            .write(base + offset, bytes)
-            .ok_or_else(|| bounds("the argument memory", base + offset, bytes.len() as u64, arena.bytes()))?;
-    }
-    Ok(())
+    window.write(base + launch.bank_offset, &launch.bank)?;
+    window.write(base + launch.qmd_offset, launch.qmd.bytes())
 }
 
 impl Drop for BoundQueue {

@@ -6,7 +6,7 @@ use nv_abi::{
     compute::AMPERE_COMPUTE_A as compute,
     copy::AMPERE_DMA_COPY_A as copy,
     host::AMPERE_CHANNEL_GPFIFO_A as host,
-    qmd::{ALIGNMENT, Dependent, Qmd, Release, StructureSize},
+    qmd::{ALIGNMENT, Dependent, Qmd, Release, StructureSize, rows::V03_00},
 };
 
 use super::{ArgumentPath, Command, Condition, Lines};
@@ -20,8 +20,8 @@ use crate::{
 const INLINE_WORDS: usize = 4095;
 /// Release slots that a queue uses; today's client uses two.
 const RELEASE_SLOTS: u32 = 2;
-/// `DEPENDENT_QMD_ACTION`: schedule.
-const ACTION_SCHEDULE: u8 = 1;
+/// What happens to the launch behind another: the value is the same in every version.
+const ACTION_SCHEDULE: u8 = V03_00::DEPENDENT_QMD0_ACTION::QMD_SCHEDULE as u8;
 
 /// What the encoder must know.
 #[derive(Clone, Copy, Debug)]

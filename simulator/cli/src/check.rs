@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nv_abi::{
-    Branch, Ioctl, Mmio, arch,
-    dump::{Handles, KernelCall, kernel_call},
-};
+use nv_abi::{Branch, Ioctl, Mmio, arch, dump::Handles};
 use nv_capture::{Action, Capture, Event, Stream, diff, lint, replay, timeline};
 use nv_driver::os::{NvidiaNodes, SharedPages};
 use nv_simulator::machine::Machine;
@@ -218,15 +215,7 @@ fn version_of(capture: &Capture) -> Option<String> {
         _ => None,
     });
     calls.into_iter().find_map(|call| {
-        let parts = KernelCall {
-            node: call.node,
-            request: call.request,
-            before: &call.before,
-            after: &call.after,
-            nested_before: &call.nested_before,
-            nested_after: &call.nested_after,
-        };
-        let decoded = kernel_call(&parts, capture.branch, &mut Handles::new());
+        let decoded = call.decode(capture.branch, &mut Handles::new());
         let rows = decoded.parts.into_iter().flat_map(|part| part.rows);
         let text = rows.map(|row| row.after.unwrap_or(row.before).text);
         // Only that call answers with such a text.

@@ -6,12 +6,8 @@ use super::{FieldValue, Unknowns, hex_block, words};
 use crate::{
     Branch, Node, Record, Struct,
     ioctl::{self, escape, nr, size},
-    record::{Kind, StructField},
-    rm::{
-        NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
-        class::{self, Parameters},
-        control, nv_ioctl_card_info_t, nv_ioctl_numa_info_t,
-    },
+    record::Kind,
+    rm::{Status, class, control, nv_ioctl_card_info_t},
     uvm::call,
 };
 
@@ -177,18 +173,8 @@ fn note_old(decoded: &DecodedCall, client: u32, handles: &mut Handles) {
     }
 }
 
-/// Whether a field holds an object's handle, by the vendor's way of naming those.
-fn is_handle(name: &str) -> bool {
-    let mut letters = name.chars();
-    let of_array = name.starts_with("hUserdMemory[");
-    of_array
-        || (letters.next() == Some('h')
-            && letters.next().is_some_and(|letter| letter.is_ascii_uppercase())
-            && !name.starts_with("hClass"))
-}
-
 fn name_handle(field: &mut FieldValue, client: u32, handles: &Handles) {
-    if is_handle(&field.name)
+    if field.kind == Some(Kind::Handle)
         && field.number != 0
         && let Some(class) = handles.class(client, field.number as u32)
     {
@@ -211,14 +197,7 @@ fn frontend(call: &KernelCall<'_>, branch: Branch) -> DecodedCall {
         decoded.parts = cards(call, branch);
         return decoded;
     }
-    let of = match number {
-        ioctl::NV_ESC_RM_ALLOC if call.before.len() >= NVOS64_PARAMETERS::STRUCT.size(branch) => {
-            Some(&NVOS64_PARAMETERS::STRUCT)
-        }
-        ioctl::NV_ESC_RM_ALLOC => Some(&NVOS21_PARAMETERS::STRUCT),
-        ioctl::NV_ESC_NUMA_INFO => Some(&nv_ioctl_numa_info_t::STRUCT),
-        _ => row.and_then(|row| row.argument),
-    };
+    let of = ioctl::argument(number, call.before.len(), branch);
     let name = decoded.name.clone();
     decoded.parts.push(part(&format!("the argument of {name}"), of, branch, call.before, call.after));
     decoded.status = status(of, branch, call.after);
@@ -239,10 +218,7 @@ fn frontend(call: &KernelCall<'_>, branch: Branch) -> DecodedCall {
         let row = class::class(number);
         decoded.subject = Some(super::class_name(number));
         decoded.subject_known = row.is_some();
-        let of = match row.map(|row| row.parameters) {
-            Some(Parameters::Optional(of) | Parameters::Required(of)) => of,
-            _ => None,
-        };
+        let of = row.and_then(|row| row.parameters.rows());
         if !call.nested_before.is_empty() || !call.nested_after.is_empty() {
             let name = format!("the parameters of {}", super::class_name(number));
             decoded.parts.push(part(&name, of, branch, call.nested_before, call.nested_after));
@@ -289,19 +265,11 @@ fn uvm_call(request: &KernelCall<'_>, branch: Branch) -> DecodedCall {
 /// The argument's status field after the call.
 fn status(of: Option<&'static Struct>, branch: Branch, after: &[u8]) -> Option<Status> {
     let of = of?;
-    let record = padded(of, branch, after);
-    let field = ["status", "rmStatus", "Status"].into_iter().find_map(|name| of.field(name))?;
+    let record = Record::padded(of, branch, after);
+    let field = of.status()?;
     // A status that was not recorded is no status.
     let end = field.offset(branch)? as usize + 4;
     (end <= after.len()).then(|| record.get(field).ok().map(Status::from))?
-}
-
-/// The struct with zeroes for bytes that were not recorded.
-fn padded(of: &'static Struct, branch: Branch, bytes: &[u8]) -> Record {
-    let mut record = Record::zeroed(of, branch);
-    let length = bytes.len().min(record.bytes().len());
-    record.bytes_mut()[..length].copy_from_slice(&bytes[..length]);
-    record
 }
 
 fn part(name: &str, of: Option<&'static Struct>, branch: Branch, before: &[u8], after: &[u8]) -> Part {
@@ -318,8 +286,8 @@ fn part(name: &str, of: Option<&'static Struct>, branch: Branch, before: &[u8], 
         };
     };
     let size = of.size(branch);
-    let old = values(&padded(of, branch, before));
-    let mut new = values(&padded(of, branch, after));
+    let old = values(&Record::padded(of, branch, before));
+    let mut new = values(&Record::padded(of, branch, after));
     let mut rows = Vec::new();
     for before in old {
         let after = new
@@ -357,7 +325,8 @@ fn values(record: &Record) -> Vec<FieldValue> {
         let count = field.count(branch);
         // Rows lie inside their structs (asserted where they are declared), so no read can fail.
         let get = |index| record.get_at(field, index).unwrap_or(0);
-        if count > 1 && field.kind == Kind::Unsigned(1) && field.stride == 1 {
+        let stride = field.stride(branch);
+        if count > 1 && field.kind == Kind::Unsigned(1) && stride == 1 {
             let bytes: Vec<u8> = (0..count).map(|index| get(index) as u8).collect();
             if bytes.iter().any(|byte| *byte != 0) {
                 let mut low = [0; 8];
@@ -368,6 +337,7 @@ fn values(record: &Record) -> Vec<FieldValue> {
                     position: offset,
                     number: u64::from_le_bytes(low),
                     text: byte_text(&bytes),
+                    kind: Some(field.kind),
                     known: true,
                 });
             }
@@ -381,9 +351,10 @@ fn values(record: &Record) -> Vec<FieldValue> {
             let name = if count == 1 { field.name.to_owned() } else { format!("{}[{index}]", field.name) };
             found.push(FieldValue {
                 name,
-                position: offset + index * field.stride,
+                position: offset + index * stride,
                 number,
-                text: value(field, number),
+                text: value(field.kind, number),
+                kind: Some(field.kind),
                 known: true,
             });
         }
@@ -405,23 +376,22 @@ fn byte_text(bytes: &[u8]) -> String {
     bytes[..end].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-fn value(field: &StructField, number: u64) -> String {
+fn value(kind: Kind, number: u64) -> String {
     let named = |name: Option<&'static str>| match name {
         Some(name) => format!("{number:#x} ({name})"),
         None => format!("{number:#x}"),
     };
-    match field.kind {
+    let signed = |bytes: u32| {
+        let shift = 64 - 8 * bytes;
+        (((number << shift) as i64) >> shift).to_string()
+    };
+    match kind {
         Kind::Status => Status(number as u32).to_string(),
-        Kind::Signed(bytes) => {
-            let shift = 64 - 8 * bytes;
-            (((number << shift) as i64) >> shift).to_string()
-        }
+        Kind::Class => named(class::class(number as u32).map(|class| class.name)),
+        Kind::Command => named(control::control(number as u32).map(|control| control.name)),
+        Kind::Descriptor => signed(kind.bytes()),
+        Kind::Signed(bytes) => signed(bytes),
         Kind::Bool => "true".to_owned(),
-        _ if field.name == "hClass" || field.name.starts_with("classList") => {
-            named(class::class(number as u32).map(|class| class.name))
-        }
-        _ if field.name == "status" || field.name == "Status" => Status(number as u32).to_string(),
-        _ if field.name == "cmd" => named(control::control(number as u32).map(|control| control.name)),
         Kind::Handle | Kind::Pointer => format!("{number:#x}"),
         Kind::Unsigned(_) if number < 10 => number.to_string(),
         Kind::Unsigned(_) => format!("{number:#x}"),

@@ -155,6 +155,7 @@ fn fields(method: &Method, word: u32) -> Vec<FieldValue> {
             position: rest.trailing_zeros(),
             number: rest.into(),
             text: format!("bits {rest:#x} (no such field)"),
+            kind: None,
             known: false,
         });
     }

@@ -35,6 +35,7 @@ fn rows(version: Version, bytes: &[u8]) -> Result<Vec<(FieldValue, u32)>, FieldE
             position: word as u32 * 32,
             number: rest.into(),
             text: format!("bits {rest:#010x} of no field"),
+            kind: None,
             known: false,
         };
         found.push((value, 32));

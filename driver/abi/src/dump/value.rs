@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::value;
-use crate::{Bits, Field, FieldError};
+use crate::{Bits, Field, FieldError, record::Kind};
 
 /// One field and its value, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct FieldValue {
     pub number: u64,
     /// The number in words: an enumerant's, class's, command's or status's name, or the number itself.
     pub text: String,
+    /// What a struct's field holds; `None` for bits of a word or of a descriptor.
+    pub kind: Option<Kind>,
     /// Whether a row explains it: false for bits of no field and for numbers that should have a name and have none.
     pub known: bool,
 }
@@ -36,6 +38,7 @@ impl FieldValue {
             position: field.lo + index * field.stride,
             number,
             text: value(field, number, hexadecimal),
+            kind: None,
             known: field.enumerants.is_empty() || field.enumerant(number).is_some(),
         })
     }

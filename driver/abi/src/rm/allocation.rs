@@ -19,7 +19,7 @@ record! {
     pub mod NV0005_ALLOC_PARAMETERS: 24 {
         hParentClient: handle @ 0x0;
         hSrcResource: handle @ 0x4;
-        hClass: u32 @ 0x8;
+        hClass: class @ 0x8;
         notifyIndex: u32 @ 0xc;
         data: pointer @ 0x10;
     }
@@ -173,44 +173,6 @@ record! {
         hMemory: handle @ 0x8;
         offset: u64 @ 0x10;
         limit: u64 @ 0x18;
-    }
-
-    /// Class header of the same number (`class/`).
-    pub mod AmpereAControlGPFifo: 512 {
-        Ignored00: u32 [16] @ 0x0;
-        Put: u32 @ 0x40;
-        Get: u32 @ 0x44;
-        Reference: u32 @ 0x48;
-        PutHi: u32 @ 0x4c;
-        Ignored01: u32 [2] @ 0x50;
-        TopLevelGet: u32 @ 0x58;
-        TopLevelGetHi: u32 @ 0x5c;
-        GetHi: u32 @ 0x60;
-        Ignored02: u32 [7] @ 0x64;
-        Ignored03: u32 @ 0x80;
-        Ignored04: u32 @ 0x84;
-        GPGet: u32 @ 0x88;
-        GPPut: u32 @ 0x8c;
-        Ignored05: u32 [92] @ 0x90;
-    }
-
-    /// Class header of the same number (`class/`).
-    pub mod Nvc56fControl: 512 {
-        Ignored00: u32 [16] @ 0x0;
-        Put: u32 @ 0x40;
-        Get: u32 @ 0x44;
-        Reference: u32 @ 0x48;
-        PutHi: u32 @ 0x4c;
-        Ignored01: u32 [2] @ 0x50;
-        TopLevelGet: u32 @ 0x58;
-        TopLevelGetHi: u32 @ 0x5c;
-        GetHi: u32 @ 0x60;
-        Ignored02: u32 [7] @ 0x64;
-        Ignored03: u32 @ 0x80;
-        Ignored04: u32 @ 0x84;
-        GPGet: u32 @ 0x88;
-        GPPut: u32 @ 0x8c;
-        Ignored05: u32 [92] @ 0x90;
     }
 
     /// `nvos.h`.

@@ -44,6 +44,16 @@ pub enum Parameters {
     Required(Option<&'static Struct>),
 }
 
+impl Parameters {
+    /// The rows, where the class takes parameters and this crate has them.
+    pub const fn rows(self) -> Option<&'static Struct> {
+        match self {
+            Self::None => None,
+            Self::Optional(rows) | Self::Required(rows) => rows,
+        }
+    }
+}
+
 /// One class.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
@@ -61,24 +71,22 @@ pub struct Class {
     pub parameters: Parameters,
     /// Who may allocate it.
     pub privilege: Privilege,
+    /// The first branch that has it.
+    pub since: Branch,
 }
 
-/// Classes that older modules lack, with the first branch that has them (the resource list at each tag; 0x100 and 0x101
-/// are for tests).
-const SINCE: &[(u32, Branch)] = &[
-    (0x0100, Branch::R580),
-    (0x0101, Branch::R580),
-    (0xc863, Branch::R580),
-    (0xb1cc, Branch::R565),
-    (0x00e0, Branch::R550),
-    (0x00f1, Branch::R550),
-    (0x00f9, Branch::R550),
-    (0x00fb, Branch::R550),
-];
+/// Classes without rows that are older than none of the branches but R580 (the resource list at each tag): they are
+/// for tests of the module itself.
+const TESTS_SINCE_R580: [u32; 2] = [0x0100, 0x0101];
 
-/// Whether the module of a branch has a class.
+/// Whether the module of a branch has a class. A class without a row is taken for one that every module has.
 pub fn exists(number: u32, branch: Branch) -> bool {
-    SINCE.iter().find(|(class, _)| *class == number).is_none_or(|(_, since)| *since <= branch)
+    let since = if TESTS_SINCE_R580.contains(&number) {
+        Branch::R580
+    } else {
+        class(number).map_or(Branch::R535, |class| class.since)
+    };
+    since <= branch
 }
 
 /// The row of a class number.
@@ -87,7 +95,7 @@ pub fn class(number: u32) -> Option<&'static Class> {
 }
 
 macro_rules! classes {
-    ($($name:ident = $number:literal: $internal:ident $(($single:ident))? [$($parent:ident),*], $presence:ident $($parameters:ident)?, $privilege:ident;)*) => {
+    ($($name:ident = $number:literal: $internal:ident $(($single:ident))? [$($parent:ident),*], $presence:ident $($parameters:ident)?, $privilege:ident $([since $since:ident])?;)*) => {
         $(
             #[doc = concat!("Class number of `", stringify!($name), "`.")]
             pub const $name: u32 = $number;
@@ -102,9 +110,12 @@ macro_rules! classes {
                 parents: &[$(Parent::$parent),*],
                 parameters: classes!(@parameters $presence $($parameters)?),
                 privilege: Privilege::$privilege,
+                since: classes!(@since $($since)?),
             }),*
         ];
     };
+    (@since) => { Branch::R535 };
+    (@since $since:ident) => { Branch::$since };
     (@single) => { false };
     (@single single) => { true };
     (@parameters none) => { Parameters::None };
@@ -120,14 +131,14 @@ classes! {
     NV01_ROOT_CLIENT = 0x0041: RmClientResource (single) [Root], optional, User;
     MPS_COMPUTE = 0x900e: MpsApi (single) [Client], none, User;
     FABRIC_MANAGER_SESSION = 0x000f: FmSessionApi (single) [Client], required, User;
-    NV_IMEX_SESSION = 0x00f1: ImexSessionApi (single) [Client], required, User;
+    NV_IMEX_SESSION = 0x00f1: ImexSessionApi (single) [Client], required, User [since R550];
     NV_EVENT_BUFFER = 0x90cd: EventBuffer [Client], required, User;
     NV_SEMAPHORE_SURFACE = 0x00da: SemaphoreSurface [Subdevice], required, User;
     NV50_P2P = 0x503b: P2PApi [Client], required NV503B_ALLOC_PARAMETERS, User;
     NV01_DEVICE_0 = 0x0080: Device [Client], optional NV0080_ALLOC_PARAMETERS, User;
     GT200_DEBUGGER = 0x83de: KernelSMDebuggerSession [Device], required NV83DE_ALLOC_PARAMETERS, User;
     GF100_PROFILER = 0x90cc: Profiler [Subdevice, Channel, ChannelGroup], none, User;
-    MAXWELL_PROFILER_CONTEXT = 0xb1cc: ProfilerCtx [Channel, ChannelGroup], required, User;
+    MAXWELL_PROFILER_CONTEXT = 0xb1cc: ProfilerCtx [Channel, ChannelGroup], required, User [since R565];
     MAXWELL_PROFILER_DEVICE = 0xb2cc: ProfilerDev [Subdevice], required, User;
     GF100_CHANNEL_GPFIFO = 0x906f: KernelChannel [Device, ChannelGroup], required NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, User;
     KEPLER_CHANNEL_GPFIFO_A = 0xa06f: KernelChannel [Device, ChannelGroup], required NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, User;
@@ -162,10 +173,10 @@ classes! {
     NV01_MEMORY_LIST_FBMEM = 0x0082: MemoryList [Device, Subdevice], required, Root;
     NV01_MEMORY_LIST_OBJECT = 0x0083: MemoryList [Device, Subdevice], required, Root;
     NV01_MEMORY_FLA = 0x00f3: FlaMemory [Device], required, User;
-    NV_MEMORY_EXPORT = 0x00e0: MemoryExport [Client], required, User;
-    NV_MEMORY_FABRIC_IMPORT_V2 = 0x00f9: MemoryFabricImportV2 [Client], required, User;
+    NV_MEMORY_EXPORT = 0x00e0: MemoryExport [Client], required, User [since R550];
+    NV_MEMORY_FABRIC_IMPORT_V2 = 0x00f9: MemoryFabricImportV2 [Client], required, User [since R550];
     NV_MEMORY_FABRIC = 0x00f8: MemoryFabric [Subdevice], required, User;
-    NV_MEMORY_FABRIC_IMPORTED_REF = 0x00fb: MemoryFabricImportedRef [Client], required, User;
+    NV_MEMORY_FABRIC_IMPORTED_REF = 0x00fb: MemoryFabricImportedRef [Client], required, User [since R550];
     FERMI_VASPACE_A = 0x90f1: VaSpaceApi [Device, Subdevice], required NV_VASPACE_ALLOCATION_PARAMETERS, User;
     NV_MEMORY_MULTICAST_FABRIC = 0x00fd: MemoryMulticastFabric [Client], required, User;
     NV50_THIRD_PARTY_P2P = 0x503c: ThirdPartyP2P (single) [Subdevice], optional NV503C_ALLOC_PARAMETERS, User;
@@ -184,7 +195,7 @@ classes! {
     MMU_FAULT_BUFFER = 0xc369: MmuFaultBuffer (single) [Subdevice], none, Kernel;
     ACCESS_COUNTER_NOTIFY_BUFFER = 0xc365: AccessCounterBuffer [Subdevice], required, User;
     MMU_VIDMEM_ACCESS_BIT_BUFFER = 0xc763: VidmemAccessBitBuffer (single) [Subdevice], required, User;
-    HOPPER_MMU_VIDMEM_ACCESS_BIT_BUFFER = 0xc863: VidmemAccessBitBuffer (single) [Subdevice], required, User;
+    HOPPER_MMU_VIDMEM_ACCESS_BIT_BUFFER = 0xc863: VidmemAccessBitBuffer (single) [Subdevice], required, User [since R580];
     AMPERE_SMC_PARTITION_REF = 0xc637: GPUInstanceSubscription (single) [Subdevice], required, User;
     AMPERE_SMC_EXEC_PARTITION_REF = 0xc638: ComputeInstanceSubscription (single) [GpuInstanceSubscription], required, User;
     AMPERE_SMC_CONFIG_SESSION = 0xc639: MIGConfigSession (single) [Client], required, User;

@@ -41,7 +41,7 @@ record! {
 
     /// `nv-ioctl.h`.
     pub mod nv_ioctl_register_fd_t: 4 {
-        ctl_fd: i32 @ 0x0;
+        ctl_fd: descriptor @ 0x0;
     }
 
     /// `nv-ioctl.h`.
@@ -53,16 +53,16 @@ record! {
     pub mod nv_ioctl_alloc_os_event_t: 16 {
         hClient: handle @ 0x0;
         hDevice: handle @ 0x4;
-        fd: u32 @ 0x8;
-        Status: u32 @ 0xc;
+        fd: descriptor @ 0x8;
+        Status: status @ 0xc;
     }
 
     /// `nv-ioctl.h`.
     pub mod nv_ioctl_free_os_event_t: 16 {
         hClient: handle @ 0x0;
         hDevice: handle @ 0x4;
-        fd: u32 @ 0x8;
-        Status: u32 @ 0xc;
+        fd: descriptor @ 0x8;
+        Status: status @ 0xc;
     }
 
     /// `nv-ioctl.h`.
@@ -75,13 +75,13 @@ record! {
 
     /// `nv-ioctl.h`.
     pub mod nv_ioctl_query_device_intr: 8 {
-        intrStatus: u32 @ 0x0;
+        intrStatus: status @ 0x0;
         status: status @ 0x4;
     }
 
     /// `nv-ioctl.h`.
     pub mod nv_ioctl_export_to_dma_buf_fd_t: 2600, R570 => 2608 {
-        fd: i32 @ 0x0;
+        fd: descriptor @ 0x0;
         hClient: handle @ 0x4;
         totalObjects: u32 @ 0x8;
         numObjects: u32 @ 0xc;
@@ -100,12 +100,12 @@ record! {
         hRoot: handle @ 0x0;
         hObjectParent: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         flags: u32 @ 0x10;
         pMemory: pointer @ 0x18;
         limit: u64 @ 0x20;
-        status: u32 @ 0x28;
-        fd: i32 @ 0x30;
+        status: status @ 0x28;
+        fd: descriptor @ 0x30;
     }
 
     /// `nv-unix-nvos-params-wrappers.h`: the struct and a file descriptor.
@@ -116,15 +116,15 @@ record! {
         offset: u64 @ 0x10;
         length: u64 @ 0x18;
         pLinearAddress: pointer @ 0x20;
-        status: u32 @ 0x28;
+        status: status @ 0x28;
         flags: u32 @ 0x2c;
-        fd: i32 @ 0x30;
+        fd: descriptor @ 0x30;
     }
 
     /// `nv-ioctl.h`.
     pub mod nv_ioctl_wait_open_complete_t: 8 {
         rc: i32 @ 0x0;
-        adapterStatus: u32 @ 0x4;
+        adapterStatus: status @ 0x4;
     }
 
     /// `nv-ioctl.h`.
@@ -152,7 +152,7 @@ record! {
         hRoot: handle @ 0x0;
         hObjectParent: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         flags: u32 @ 0x10;
         pMemory: pointer @ 0x18;
         limit: u64 @ 0x20;
@@ -164,7 +164,7 @@ record! {
         hRoot: handle @ 0x0;
         hObjectParent: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         status: status @ 0x10;
     }
 
@@ -173,7 +173,7 @@ record! {
         hRoot: handle @ 0x0;
         hObjectParent: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         pAllocParms: pointer @ 0x10;
         paramsSize: u32 @ 0x18;
         status: status @ 0x1c;
@@ -184,7 +184,7 @@ record! {
         hRoot: handle @ 0x0;
         hObjectParent: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         pAllocParms: pointer @ 0x10;
         pRightsRequested: pointer @ 0x18;
         paramsSize: u32 @ 0x20;
@@ -207,18 +207,6 @@ record! {
     }
 
     /// `nvos.h`.
-    pub mod NVOS33_PARAMETERS: 48 {
-        hClient: handle @ 0x0;
-        hDevice: handle @ 0x4;
-        hMemory: handle @ 0x8;
-        offset: u64 @ 0x10;
-        length: u64 @ 0x18;
-        pLinearAddress: pointer @ 0x20;
-        status: status @ 0x28;
-        flags: u32 @ 0x2c;
-    }
-
-    /// `nvos.h`.
     pub mod NVOS34_PARAMETERS: 32 {
         hClient: handle @ 0x0;
         hDevice: handle @ 0x4;
@@ -229,27 +217,11 @@ record! {
     }
 
     /// `nvos.h`.
-    pub mod NVOS38_PARAMETERS: 72 {
-        hClient: handle @ 0x0;
-        hObject: handle @ 0x4;
-        AccessType: u32 @ 0x8;
-        DevNodeLength: u32 @ 0xc;
-        pDevNode: pointer @ 0x10;
-        ParmStrLength: u32 @ 0x18;
-        pParmStr: pointer @ 0x20;
-        BinaryDataLength: u32 @ 0x28;
-        pBinaryData: pointer @ 0x30;
-        Data: u32 @ 0x38;
-        Entry: u32 @ 0x3c;
-        status: status @ 0x40;
-    }
-
-    /// `nvos.h`.
     pub mod NVOS39_PARAMETERS: 56 {
         hObjectParent: handle @ 0x0;
         hSubDevice: handle @ 0x4;
         hObjectNew: handle @ 0x8;
-        hClass: u32 @ 0xc;
+        hClass: class @ 0xc;
         flags: u32 @ 0x10;
         selector: u32 @ 0x14;
         hMemory: handle @ 0x18;
@@ -304,7 +276,7 @@ record! {
     pub mod NVOS54_PARAMETERS: 32 {
         hClient: handle @ 0x0;
         hObject: handle @ 0x4;
-        cmd: u32 @ 0x8;
+        cmd: command @ 0x8;
         flags: u32 @ 0xc;
         params: pointer @ 0x10;
         paramsSize: u32 @ 0x18;

@@ -134,7 +134,7 @@ record! {
     /// Parameters of the control of the same name (`ctrl/`).
     pub mod NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS: 644, R550 => 700, R560 => 404, R580 => 804 {
         numClasses: u32 @ 0x0;
-        classList: u32 [160] @ 0x4, R550 => 0x4 x 174, R560 => 0x4 x 100, R580 => 0x4 x 200;
+        classList: class [160] @ 0x4, R550 => 0x4 x 174, R560 => 0x4 x 100, R580 => 0x4 x 200;
     }
 
     /// Parameters of the control of the same name (`ctrl/`).
@@ -253,18 +253,6 @@ record! {
         grInfoList: pointer @ 0x8;
         grRouteInfo_flags: u32 @ 0x10;
         grRouteInfo_route: u64 @ 0x18;
-    }
-
-    /// Parameters of the control of the same name (`ctrl/`).
-    pub mod NV2080_CTRL_GR_ROUTE_INFO: 16 {
-        flags: u32 @ 0x0;
-        route: u64 @ 0x8;
-    }
-
-    /// Parameters of the control of the same name (`ctrl/`).
-    pub mod NVXXXX_CTRL_XXX_INFO: 8 {
-        index: u32 @ 0x0;
-        data: u32 @ 0x4;
     }
 
     /// Parameters of the control of the same name (`ctrl/`).
@@ -515,7 +503,7 @@ record! {
     pub mod NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS: 16 {
         hObject: handle @ 0x0;
         classEngineID: u32 @ 0x4;
-        classID: u32 @ 0x8;
+        classID: class @ 0x8;
         engineID: u32 @ 0xc;
     }
 
@@ -545,16 +533,6 @@ record! {
 
     /// Parameters of the control of the same name (`ctrl/`).
     pub mod NVA06C_CTRL_TIMESLICE_PARAMS: 8 {
-        timesliceUs: u64 @ 0x0;
-    }
-
-    /// Parameters of the control of the same name (`ctrl/`).
-    pub mod NVA06C_CTRL_SET_TIMESLICE_PARAMS: 8 {
-        timesliceUs: u64 @ 0x0;
-    }
-
-    /// Parameters of the control of the same name (`ctrl/`).
-    pub mod NVA06C_CTRL_GET_TIMESLICE_PARAMS: 8 {
         timesliceUs: u64 @ 0x0;
     }
 
@@ -755,13 +733,13 @@ record! {
         object_hDevice: handle @ 0x4;
         object_hParent: handle @ 0x8;
         object_hObject: handle @ 0xc;
-        fd: i32 @ 0x10;
+        fd: descriptor @ 0x10;
         flags: u32 @ 0x14;
     }
 
     /// Parameters of the control of the same name (`ctrl/`).
     pub mod NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS: 20 {
-        fd: i32 @ 0x0;
+        fd: descriptor @ 0x0;
         object_type: u32 @ 0x4;
         object_hDevice: handle @ 0x8;
         object_hParent: handle @ 0xc;

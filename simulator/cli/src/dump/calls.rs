@@ -2,23 +2,9 @@
 
 use std::fmt::Write as _;
 
-use nv_abi::dump::{
-    DecodedCall, FieldValue, Handles, KernelCall, Part, Unknowns, kernel_call, kernel_call_text,
-};
-use nv_capture::{Capture, Event, IoctlEvent};
+use nv_abi::dump::{FieldValue, Handles, Part, Unknowns, kernel_call_text};
+use nv_capture::{Capture, Event};
 use serde_json::{Value, json};
-
-fn decode(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> DecodedCall {
-    let parts = KernelCall {
-        node: call.node,
-        request: call.request,
-        before: &call.before,
-        after: &call.after,
-        nested_before: &call.nested_before,
-        nested_after: &call.nested_after,
-    };
-    kernel_call(&parts, capture.branch, handles)
-}
 
 /// The calls as text, with what no row explains counted at the end.
 pub fn text(capture: &Capture) -> String {
@@ -51,7 +37,7 @@ pub fn text(capture: &Capture) -> String {
                 let _ = writeln!(out, "unmap {length:#x} bytes at {address:#x}");
             }
             Event::Ioctl(call) => {
-                let decoded = decode(call, capture, &mut handles);
+                let decoded = call.decode(capture.branch, &mut handles);
                 decoded.count_unknown(&mut unknowns);
                 let _ = write!(out, "{} ", call.node);
                 if let Err(errno) = call.result {
@@ -117,7 +103,7 @@ pub fn to_json(capture: &Capture) -> Value {
     let mut handles = Handles::new();
     let calls = capture.events.iter().enumerate().filter_map(|(number, event)| {
         let Event::Ioctl(call) = event else { return None };
-        let decoded = decode(call, capture, &mut handles);
+        let decoded = call.decode(capture.branch, &mut handles);
         Some(json!({
             "number": number,
             "node": call.node.to_string(),
