@@ -16,10 +16,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn kernel(&self, name: &str) -> Kernel {
+    fn module(&self, name: &str) -> Module {
         let cubin = fixtures::cubin(self.arch, name).unwrap();
-        let module = Module::load(self.device, &cubin).unwrap_or_else(|error| panic!("{name}: {error}"));
-        module.kernel(name).unwrap()
+        Module::load(self.device, &cubin).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn kernel(&self, name: &str) -> Kernel {
+        self.module(name).kernel(name).unwrap()
     }
 
     fn launch(&self, name: &str, grid: [u32; 3], block: [u32; 3], arguments: &[Argument]) {
@@ -328,7 +331,7 @@ fn constants_and_globals_with_first_values(run: &Run<'_>) {
     assert_eq!(out.to_vec().unwrap(), x.iter().map(|x| reference::polynomial(*x)).collect::<Vec<_>>());
 
     // One module, so that launches after each other see the same globals.
-    let module = Module::load(run.device, &fixtures::cubin(run.arch, "constants").unwrap()).unwrap();
+    let module = run.module("constants");
     let (out, visits) = (run.zeroes::<u32>(N as usize), run.zeroes::<u32>(16));
     let (expected, growth) = reference::lookup(3, N);
     let lookup = module.kernel("lookup").unwrap();
@@ -507,17 +510,19 @@ fn shuffles_of_every_kind(run: &Run<'_>) {
     assert_eq!(out.to_vec().unwrap(), reference::shuffles(&input));
 }
 
+/// Launches a kernel of a module that others of it have run in.
+fn launch_of(module: &Module, kernel: &str, arguments: &[Argument]) {
+    module.kernel(kernel).unwrap().launch(GRID, BLOCK, arguments).unwrap();
+}
+
 fn virtual_calls_of_several_classes(run: &Run<'_>) {
     let input = numbers(N, 33);
     let (source, out) = (run.upload(&input), run.zeroes::<u32>(N as usize));
     let shapes = run.zeroes::<u32>(4 * N as usize);
     // The objects point into their module's memory, so one module makes and calls them.
-    let module = Module::load(run.device, &fixtures::cubin(run.arch, "calls").unwrap()).unwrap();
-    let launch = |name: &str, arguments: &[Argument]| {
-        module.kernel(name).unwrap().launch(GRID, BLOCK, arguments).unwrap();
-    };
-    launch("make_shapes", &[(&shapes).into(), (&source).into(), N.into()]);
-    launch("virtual_calls", &[(&out).into(), (&shapes).into(), N.into()]);
+    let module = run.module("calls");
+    launch_of(&module, "make_shapes", &[(&shapes).into(), (&source).into(), N.into()]);
+    launch_of(&module, "virtual_calls", &[(&out).into(), (&shapes).into(), N.into()]);
     assert_eq!(out.to_vec().unwrap(), reference::virtual_calls(&input));
 }
 
@@ -525,12 +530,9 @@ fn calls_through_function_pointers(run: &Run<'_>) {
     let input = numbers(N, 34);
     let (source, out) = (run.upload(&input), run.zeroes::<u32>(N as usize));
     let chosen = run.zeroes::<u64>(N as usize);
-    let module = Module::load(run.device, &fixtures::cubin(run.arch, "calls").unwrap()).unwrap();
-    let launch = |name: &str, arguments: &[Argument]| {
-        module.kernel(name).unwrap().launch(GRID, BLOCK, arguments).unwrap();
-    };
-    launch("choose_functions", &[(&chosen).into(), (&source).into(), N.into()]);
-    launch("function_pointers", &[(&out).into(), (&chosen).into(), (&source).into(), N.into()]);
+    let module = run.module("calls");
+    launch_of(&module, "choose_functions", &[(&chosen).into(), (&source).into(), N.into()]);
+    launch_of(&module, "function_pointers", &[(&out).into(), (&chosen).into(), (&source).into(), N.into()]);
     assert_eq!(out.to_vec().unwrap(), reference::function_pointers(&input));
 }
 

@@ -1,7 +1,6 @@
 //! One binary of end-to-end tests.
 
 mod corruption;
-mod cubins;
 mod data;
 mod device;
 mod faults;

@@ -2,7 +2,10 @@
 
 use nv_driver::Device;
 use nv_simulator::{machine::Machine, profile::Profile};
-use tests::probe::{BLOCK, Program, digest};
+use tests::{
+    DRIVER,
+    probe::{BLOCK, Program, digest},
+};
 
 /// A line: the word, and the digest of what its lanes stored; none where the card refused it.
 fn golden() -> Vec<(u128, Option<u64>)> {
@@ -19,7 +22,7 @@ fn golden() -> Vec<(u128, Option<u64>)> {
 }
 
 fn device() -> Device {
-    let machine = Machine::builder().gpu(Profile::h200()).driver("580.159.04").build().unwrap();
+    let machine = Machine::builder().gpu(Profile::h200()).driver(DRIVER).build().unwrap();
     Device::open(machine, 0).unwrap()
 }
 

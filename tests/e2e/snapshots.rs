@@ -1,7 +1,7 @@
 //! What the driver writes for the GPU, as a reviewer reads it: a launch, a copy, semaphores, a bound queue, on Ada and on
 //! Hopper. Addresses are moved to places that depend on the program alone.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use nv_abi::Branch;
 use nv_capture::{
@@ -9,8 +9,7 @@ use nv_capture::{
 };
 use nv_driver::{ArgumentPath, ComputeQueue, CopyQueue, Device, Module, Options, System, os::SharedPages};
 use nv_simulator::{machine::Machine, profile::Profile};
-
-const DEADLINE: Duration = Duration::from_secs(10);
+use tests::{DEADLINE, DRIVER};
 
 /// A device whose calls and submissions are recorded.
 struct Recorded {
@@ -22,7 +21,7 @@ struct Recorded {
 
 impl Recorded {
     fn new(profile: &Profile, arguments: ArgumentPath) -> Self {
-        let machine = Machine::builder().driver("580.159.04").gpu(profile.clone()).build().unwrap();
+        let machine = Machine::builder().driver(DRIVER).gpu(profile.clone()).build().unwrap();
         let recorder = Recorder::new(machine, Branch::R580).unwrap();
         let system = System::open(recorder.clone()).unwrap();
         let mut options = Options::default();
@@ -176,7 +175,7 @@ fn a_capture_reads_back_from_its_text_and_replays_without_a_difference() {
     let capture = launched(4);
     let read = format::parse(&format::text(&capture)).unwrap();
     assert_eq!(read, capture);
-    let machine = Machine::builder().driver("580.159.04").gpu(Profile::ad102()).build().unwrap();
+    let machine = Machine::builder().driver(DRIVER).gpu(Profile::ad102()).build().unwrap();
     let mut kept = Vec::new();
     let mut pages = |bytes| {
         kept.push(SharedPages::new(bytes)?);

@@ -72,7 +72,7 @@ fn card() -> Result<Device, Failure> {
 }
 
 fn simulated(profile: &Profile) -> Result<Device, Failure> {
-    let machine = Machine::builder().gpu(profile.clone()).driver("580.159.04").build()?;
+    let machine = Machine::builder().gpu(profile.clone()).driver(tests::DRIVER).build()?;
     Ok(Device::open(machine, 0)?)
 }
 

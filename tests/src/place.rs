@@ -129,7 +129,7 @@ impl Place {
     /// Runs a body here, and checks what the simulated machine has to say about it.
     ///
     /// # Panics
-    /// If the body does, or if the machine reports faults or unsupported calls that the body does not account for.
+    /// If the body does, if the machine reports other faults than the body has announced, or anything unsupported.
     pub fn run(&self, body: impl FnOnce(&Self)) {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(self)));
         let faults = self.machine.as_ref().map(|machine| machine.faults()).unwrap_or_default();
@@ -138,8 +138,10 @@ impl Place {
             eprintln!("{}: the machine's faults: {texts:#?}", self.name);
             panic::resume_unwind(panic);
         }
-        if self.machine.is_some() {
+        if let Some(machine) = &self.machine {
             assert_eq!(texts.len(), self.faults.get(), "{}: {texts:#?}", self.name);
+            let unsupported = machine.unsupported();
+            assert!(unsupported.is_empty(), "{}: {unsupported:#?}", self.name);
         }
     }
 }

@@ -97,7 +97,7 @@ pub fn pushbuffer(data: &[u8]) {
 
 /// A descriptor in every version.
 pub fn qmd_reader(data: &[u8]) {
-    for version in [qmd::Version::V03_00, qmd::Version::V04_00, qmd::Version::V05_00] {
+    for version in qmd::Version::ALL {
         let _ = qmd::read(version, data);
         // As long as the hardware reads it, too.
         let mut whole = data.to_vec();
