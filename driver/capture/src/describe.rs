@@ -17,6 +17,11 @@ fn fields(layout: &nv_abi::Layout, data: u32) -> String {
     parts.join(" ")
 }
 
+/// The three dimensions of a grid or block.
+pub(crate) fn by([x, y, z]: [u32; 3]) -> String {
+    format!("{x} x {y} x {z}")
+}
+
 /// What an action does, in one line.
 pub fn describe(action: &Action, symbols: &Symbols) -> String {
     let at = |address: &u64| symbols.text(*address);

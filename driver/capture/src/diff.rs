@@ -20,6 +20,7 @@ use crate::{
     Capture,
     action::{Action, Stream},
     describe,
+    describe::by,
     event::{Event, IoctlEvent, Memory, MemoryKind},
     symbols::Symbols,
     tracker::Tracker,
@@ -304,10 +305,6 @@ fn text(name: &str, value: impl fmt::Display) -> (String, Value) {
 
 fn name(name: &str, value: u64) -> (String, Value) {
     (name.to_owned(), Value::Name(value))
-}
-
-fn by([x, y, z]: [u32; 3]) -> String {
-    format!("{x} x {y} x {z}")
 }
 
 fn action_item(action: &Action, symbols: &Symbols) -> Item {

@@ -12,6 +12,7 @@ use crate::{
     Capture,
     action::{Action, Stream, chain},
     describe,
+    describe::by,
     event::{Event, MemoryKind},
     normal::{Places, segment},
     symbols::Symbols,
@@ -166,7 +167,6 @@ pub fn launches(capture: &Capture) -> String {
 }
 
 fn launch_text(out: &mut String, launch: &qmd::Launch, symbols: &Symbols) {
-    let by = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
     if launch.program_address == 0 {
         let _ = writeln!(out, "  no program: it only starts what depends on it");
     } else {

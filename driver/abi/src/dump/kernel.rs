@@ -327,7 +327,7 @@ fn values(record: &Record) -> Vec<FieldValue> {
         let get = |index| record.get_at(field, index).unwrap_or(0);
         let stride = field.stride(branch);
         if count > 1 && field.kind == Kind::Unsigned(1) && stride == 1 {
-            let bytes: Vec<u8> = (0..count).map(|index| get(index) as u8).collect();
+            let bytes = record.byte_array(field).unwrap_or_default();
             if bytes.iter().any(|byte| *byte != 0) {
                 let mut low = [0; 8];
                 let head = bytes.len().min(8);

@@ -231,8 +231,9 @@ macro_rules! rows {
     };
 }
 
+/// From V04_00 on the control bits are arrays, and both slots have a pointer.
 macro_rules! dependents {
-    ($version:ident arrays) => {
+    ($version:ident) => {
         [
             DependentRows {
                 enable: $version::DEPENDENT_QMD_ENABLE.element(0),
@@ -306,7 +307,7 @@ static ROWS_V04_00: Rows = rows!(V04_00 {
         6,
     ),
     releases: releases!(V04_00),
-    dependents: dependents!(V04_00 arrays),
+    dependents: dependents!(V04_00),
 });
 
 static ROWS_V05_00: Rows = rows!(V05_00 {
@@ -326,7 +327,7 @@ static ROWS_V05_00: Rows = rows!(V05_00 {
         6,
     ),
     releases: releases!(V05_00),
-    dependents: dependents!(V05_00 arrays),
+    dependents: dependents!(V05_00),
 });
 
 impl Version {
