@@ -43,6 +43,15 @@ impl Pushbuffer {
         self.words.extend_from_slice(data);
         Ok(())
     }
+
+    /// A semaphore of the host; `execute` says what is done with the value. Returns the index of its five data words.
+    pub(crate) fn semaphore(&mut self, address: u64, value: u64, execute: u32) -> Result<usize, Error> {
+        let place = self.words.len() + 1;
+        let [address_upper, address_lower] = upper_lower(address);
+        let [upper, lower] = upper_lower(value);
+        self.methods(HOST, &host::SEM_ADDR_LO, &[address_lower, address_upper, lower, upper, execute])?;
+        Ok(place)
+    }
 }
 
 /// A data word from a method's fields.
@@ -59,9 +68,7 @@ pub(crate) fn upper_lower(value: u64) -> [u32; 2] {
 pub(crate) fn fence(address: u64, value: u32) -> Result<Vec<u32>, Error> {
     use host::SEM_EXECUTE as e;
     let mut push = Pushbuffer::default();
-    let [upper, lower] = upper_lower(address);
-    let execute = data(&[(&e::OPERATION, e::OPERATION::RELEASE)])?;
-    push.methods(HOST, &host::SEM_ADDR_LO, &[lower, upper, value, 0, execute])?;
+    push.semaphore(address, value.into(), data(&[(&e::OPERATION, e::OPERATION::RELEASE)])?)?;
     Ok(push.words)
 }
 

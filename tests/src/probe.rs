@@ -11,6 +11,7 @@
 //! | `R24`..`R31`, `UR24`, `UR25` | where results go; constants before |
 //! | `c[0]`, the kernel's third parameter | sixteen random words |
 
+use nv_abi::arch::Generation;
 use nv_driver::{Argument, Device, Error, Module};
 use sass::{Arch, Bank, Control, EncodeError, Instruction, Op, Operand, Row, SlotKind, decode, encode};
 
@@ -50,43 +51,23 @@ mod template {
 }
 
 /// Why a probe could not be made or run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The instruction cannot be probed: it moves program counters, touches memory, or reads a clock.
+    #[error("{} is more than a function of registers", .0.name())]
     NotPure(Op),
     /// The registers that the program needs do not fit the row.
-    Encode(EncodeError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// The words of this module are not those of the instruction table.
+    #[error("{0}")]
     Template(String),
     /// The fixture kernel cannot be had or is not as expected.
+    #[error("{0}")]
     Fixture(String),
     /// The driver or the device refused.
-    Device(Error),
-}
-
-impl std::fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotPure(op) => write!(f, "{} is more than a function of registers", op.name()),
-            Self::Encode(error) => error.fmt(f),
-            Self::Template(text) | Self::Fixture(text) => f.write_str(text),
-            Self::Device(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ProbeError {}
-
-impl From<Error> for ProbeError {
-    fn from(error: Error) -> Self {
-        Self::Device(error)
-    }
-}
-
-impl From<EncodeError> for ProbeError {
-    fn from(error: EncodeError) -> Self {
-        Self::Encode(error)
-    }
+    #[error(transparent)]
+    Device(#[from] Error),
 }
 
 /// splitmix64: the sequence is part of the golden files' meaning.
@@ -335,10 +316,12 @@ const fn constant(offset: u32) -> Operand {
 
 /// Offset of the kernel's parameters in constant bank 0, and of the memory descriptor.
 const fn layout(arch: Arch) -> (u32, u32) {
-    match arch {
-        Arch::Sm90 => (0x210, 0x208),
-        _ => (0x160, 0x118),
-    }
+    let generation = match arch {
+        Arch::Sm90 => Generation::Hopper,
+        _ => Generation::Ampere,
+    };
+    let bank = generation.constant_bank();
+    (bank.parameters, bank.memory_descriptor)
 }
 
 /// Offset of the sixteen random constants in bank 0.

@@ -194,6 +194,9 @@ pub enum FormatError {
     /// It does not begin as one.
     #[error("no capture of this version: the first line is {0:?}, not {HEADER:?}")]
     Header(String),
+    /// It does not say under which driver branch it was made.
+    #[error("no line says the driver branch")]
+    NoBranch,
     /// The branch is unknown.
     #[error("line {line}: {text:?} is no driver branch")]
     Branch {
@@ -235,18 +238,20 @@ pub fn parse(text: &str) -> Result<Capture, FormatError> {
     }
     let lines = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line.trim_end()));
     let mut lines = Lines(lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable());
-    let mut branch = Branch::R580;
+    let mut branch = None;
     let mut events = Vec::new();
     while let Some((number, line)) = lines.0.next() {
         let wrong = || FormatError::Event { line: number, text: line.to_owned() };
         if let Some(version) = line.strip_prefix("branch ") {
-            branch = Branch::from_version(version)
-                .ok_or_else(|| FormatError::Branch { line: number, text: version.to_owned() })?;
+            branch = Branch::from_version(version);
+            if branch.is_none() {
+                return Err(FormatError::Branch { line: number, text: version.to_owned() });
+            }
             continue;
         }
         events.push(lines.event(line).ok_or_else(wrong)??);
     }
-    Ok(Capture { branch, events })
+    Ok(Capture { branch: branch.ok_or(FormatError::NoBranch)?, events })
 }
 
 fn hex(text: &str) -> Option<u64> {
@@ -466,5 +471,6 @@ mod tests {
         }
         assert_eq!(parse("mockgpu capture 2\n"), Err(FormatError::Header("mockgpu capture 2".into())));
         assert!(parse("").is_err());
+        assert_eq!(parse("mockgpu capture 1\nopen /dev/nvidiactl = 3\n"), Err(FormatError::NoBranch));
     }
 }

@@ -200,14 +200,6 @@ pub(crate) fn folded(address: u64, value: u64) -> Release {
     }
 }
 
-fn semaphore(push: &mut Pushbuffer, address: u64, value: u64, execute: u32) -> Result<Place, Error> {
-    let place = push.words.len() + 1;
-    let [address_upper, address_lower] = upper_lower(address);
-    let [upper, lower] = upper_lower(value);
-    push.methods(HOST, &host::SEM_ADDR_LO, &[address_lower, address_upper, lower, upper, execute])?;
-    Ok(Place::Semaphore(place))
-}
-
 fn wait(
     push: &mut Pushbuffer,
     address: u64,
@@ -222,7 +214,8 @@ fn wait(
         Condition::AnyBit => e::OPERATION::ACQ_AND,
         Condition::Nor => e::OPERATION::ACQ_NOR,
     };
-    semaphore(push, address, value, data(&[(&e::OPERATION, operation), (&e::PAYLOAD_SIZE, wide.into())])?)
+    let execute = data(&[(&e::OPERATION, operation), (&e::PAYLOAD_SIZE, wide.into())])?;
+    push.semaphore(address, value, execute).map(Place::Semaphore)
 }
 
 fn release(
@@ -239,9 +232,9 @@ fn release(
         (&e::PAYLOAD_SIZE, wide.into()),
         (&e::RELEASE_TIMESTAMP, timestamp.into()),
     ])?;
-    let place = semaphore(push, address, value, execute)?;
+    let place = push.semaphore(address, value, execute)?;
     push.methods(HOST, &host::NON_STALL_INTERRUPT, &[0])?;
-    Ok(place)
+    Ok(Place::Semaphore(place))
 }
 
 fn copy_release(push: &mut Pushbuffer, address: u64, value: u32) -> Result<Place, Error> {
