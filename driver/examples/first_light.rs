@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use fixtures::reference;
 use nv_driver::{
     ArgumentPath, ComputeQueue, CopyQueue, Device, Error, Module, Options, System, os::NvidiaNodes,
 };
@@ -78,23 +79,7 @@ fn deep_local(device: &Device) -> Result<(), Failure> {
     let kernel = load(device, "deep_local")?.kernel("deep_local")?;
     let out = device.host::<u32>(64)?;
     kernel.launch([1, 1, 1], [64, 1, 1], &[(&out).into(), 7u32.into(), 64u32.into()])?;
-    let expected = |i: u32| {
-        let mut state = 7u32.wrapping_add(i);
-        let table: Vec<u32> = (0..2048)
-            .map(|_| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                state
-            })
-            .collect();
-        let (mut index, mut sum) = (i, 0u32);
-        for _ in 0..64 {
-            let value = table[(index % 2048) as usize];
-            sum = sum.wrapping_add(value);
-            index = value >> 8;
-        }
-        sum
-    };
-    expect("wrong sums", out.to_vec()?.iter().zip(0..).all(|(v, i)| *v == expected(i)))
+    expect("wrong sums", out.to_vec()?.iter().zip(0..).all(|(v, i)| *v == reference::deep_local(7, i)))
 }
 
 fn chained(device: &Device) -> Result<(), Failure> {
