@@ -431,7 +431,8 @@ mod tests {
     fn inline_uploads_are_split_and_refuse_partial_words() {
         let long = Command::Inline { address: 0x1000, data: vec![1; 4 * (INLINE_WORDS + 1)] };
         let words = encode(&CONTEXT, &[long]).unwrap().words;
-        assert_eq!(words.len(), INLINE_WORDS + 1 + 2 * 9);
+        // Two words wait for launches of submissions before, nine stand before each part.
+        assert_eq!(words.len(), 2 + INLINE_WORDS + 1 + 2 * 9);
         let partial = Command::Inline { address: 0x1000, data: vec![1; 3] };
         assert!(encode(&CONTEXT, &[partial]).is_err());
     }
