@@ -132,8 +132,8 @@ impl Builder {
                 profile.reserved_vram_bytes = 0;
             }
             let profile = Arc::new(profile);
-            let interpreter = Interpreter::with(&profile, self.seed);
-            let host = Host::with_executor(Arc::clone(&profile), Arc::new(interpreter));
+            let interpreter = Interpreter::new(&profile, self.seed);
+            let host = Host::new(Arc::clone(&profile), Arc::new(interpreter));
             host.set_fault_reporting(self.reporting);
             gpus.push(Gpu::new(index, place, profile, host)?);
         }

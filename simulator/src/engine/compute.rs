@@ -1,7 +1,5 @@
 //! The compute engine's methods.
 
-use std::sync::atomic::Ordering;
-
 use nv_abi::{
     arch::Generation,
     compute::{
@@ -18,13 +16,10 @@ use nv_abi::{
     method::Method,
 };
 
-use super::{Context, Registers, field, inline_to_memory::InlineToMemory, launch};
+use super::{Context, Registers, field, graphics_reduction, inline_to_memory::InlineToMemory, launch};
 use crate::{
     fault::Fault,
-    host::{
-        Event,
-        semaphore::{Reduction, Release, ReleaseError, Width},
-    },
+    host::semaphore::{Release, Width},
 };
 
 const LAUNCH_DMA: u32 = base::LAUNCH_DMA.address;
@@ -201,10 +196,8 @@ impl Compute {
     ) -> Result<(), Fault> {
         let address =
             (registers.address(&SET_INLINE_QMD_ADDRESS_A, &SET_INLINE_QMD_ADDRESS_B)).wrapping_shl(8);
-        context
-            .map
-            .write(address + 4 * u64::from(element), &data.to_le_bytes())
-            .map_err(|fault| Fault::mmu("compute, inline QMD", fault, context.map))?;
+        let place = address.wrapping_add(4 * u64::from(element));
+        context.write("compute, inline QMD", place, &data.to_le_bytes())?;
         if element == 0 {
             self.qmd_words = 0;
         }
@@ -234,21 +227,16 @@ impl Compute {
         if field(data, &D::CONDITIONAL_TRAP) != 0 {
             return Err(self.not_simulated(method, "CONDITIONAL_TRAP"));
         }
-        let signed = field(data, &D::REDUCTION_FORMAT) == D::REDUCTION_FORMAT::SIGNED_32;
+        let reduction = graphics_reduction(data, &D::REDUCTION_ENABLE, &D::REDUCTION_OP, &D::REDUCTION_FORMAT)
+            .map_err(|reason| self.bad_value(method, data, reason))?;
         let semaphore = Release {
             address: registers.address(&SET_REPORT_SEMAPHORE_A, &SET_REPORT_SEMAPHORE_B),
             payload: registers.get(&SET_REPORT_SEMAPHORE_C).into(),
             width: Width::Word,
             timestamp: field(data, &D::STRUCTURE_SIZE) == D::STRUCTURE_SIZE::FOUR_WORDS,
-            reduction: if field(data, &D::REDUCTION_ENABLE) == 0 {
-                None
-            } else {
-                Reduction::from_graphics(field(data, &D::REDUCTION_OP)).map(|reduction| (reduction, signed))
-            },
+            reduction,
         };
-        release(context, self.class, method.name, data, &semaphore)?;
-        awaken(context, field(data, &D::AWAKEN_ENABLE) != 0);
-        Ok(())
+        self.report(context, method, data, &semaphore, field(data, &D::AWAKEN_ENABLE) != 0)
     }
 
     fn report_execute(
@@ -270,48 +258,33 @@ impl Compute {
         let long = field(data, &X::PAYLOAD_SIZE64) != 0 || size == X::STRUCTURE_SIZE::SEMAPHORE_TWO_WORDS;
         let lower = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_LOWER));
         let upper = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_UPPER));
-        let signed = field(data, &X::REDUCTION_FORMAT) == X::REDUCTION_FORMAT::SIGNED;
+        let reduction = graphics_reduction(data, &X::REDUCTION_ENABLE, &X::REDUCTION_OP, &X::REDUCTION_FORMAT)
+            .map_err(|reason| self.bad_value(method, data, reason))?;
         let semaphore = Release {
             address: registers
                 .address(&SET_REPORT_SEMAPHORE_ADDRESS_UPPER, &SET_REPORT_SEMAPHORE_ADDRESS_LOWER),
             payload: upper << 32 | lower,
             width: if long { Width::Long } else { Width::Word },
             timestamp: size == X::STRUCTURE_SIZE::SEMAPHORE_FOUR_WORDS,
-            reduction: if field(data, &X::REDUCTION_ENABLE) == 0 {
-                None
-            } else {
-                Reduction::from_graphics(field(data, &X::REDUCTION_OP)).map(|reduction| (reduction, signed))
-            },
+            reduction,
         };
-        release(context, self.class, method.name, data, &semaphore)?;
-        awaken(context, field(data, &X::AWAKEN_ENABLE) != 0);
+        self.report(context, method, data, &semaphore, field(data, &X::AWAKEN_ENABLE) != 0)
+    }
+
+    /// Releases a report semaphore, and tells of it where the method asks for that.
+    fn report(
+        &self,
+        context: &Context<'_>,
+        method: &Method,
+        data: u32,
+        semaphore: &Release,
+        awaken: bool,
+    ) -> Result<(), Fault> {
+        let refuse = |reason| self.bad_value(method, data, reason);
+        context.release("compute, semaphore release", semaphore, refuse)?;
+        if awaken {
+            context.interrupt();
+        }
         Ok(())
     }
-}
-
-fn awaken(context: &Context<'_>, enabled: bool) {
-    if enabled {
-        let engine = context.slot.spec.engine;
-        context.slot.notify(&Event::NonStall { channel: context.slot.id, engine });
-    }
-}
-
-/// A release by a compute method.
-pub(super) fn release(
-    context: &Context<'_>,
-    class: u32,
-    method: &'static str,
-    data: u32,
-    semaphore: &Release,
-) -> Result<(), Fault> {
-    let bad = |reason| Fault::BadValue { class, method, data, reason };
-    semaphore.perform(context.map).map_err(|error| match error {
-        ReleaseError::Misaligned(alignment) => {
-            bad(format!("the semaphore at {:#x} is not aligned to {alignment} bytes", semaphore.address))
-        }
-        ReleaseError::Reduction => bad(format!("{:?} of {:?}", semaphore.reduction, semaphore.width)),
-        ReleaseError::Mmu(fault) => Fault::mmu("compute, semaphore release", fault, context.map),
-    })?;
-    context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
-    Ok(())
 }

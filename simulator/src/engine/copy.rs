@@ -17,10 +17,7 @@ use nv_abi::{
 use super::{Context, Registers, field};
 use crate::{
     fault::Fault,
-    host::{
-        Event,
-        semaphore::{Reduction, Release, ReleaseError, Width},
-    },
+    host::semaphore::{Reduction, Release, Width},
 };
 
 /// Bytes moved at once, between two looks at whether the channel is to stop.
@@ -95,8 +92,7 @@ impl Copy {
         }
         self.semaphore(context, registers, data)?;
         if field(data, &L::INTERRUPT_TYPE) != L::INTERRUPT_TYPE::NONE {
-            let engine = context.slot.spec.engine;
-            context.slot.notify(&Event::NonStall { channel: context.slot.id, engine });
+            context.interrupt();
         }
         Ok(())
     }
@@ -129,16 +125,7 @@ impl Copy {
             timestamp,
             reduction,
         };
-        release.perform(context.map).map_err(|error| match error {
-            ReleaseError::Misaligned(alignment) => Fault::Copy(format!(
-                "the semaphore at {:#x} is not aligned to {alignment} bytes",
-                release.address
-            )),
-            ReleaseError::Reduction => Fault::Copy(format!("reduction {reduction:?} of {:?}", release.width)),
-            ReleaseError::Mmu(fault) => Fault::mmu("copy engine, semaphore", fault, context.map),
-        })?;
-        context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        context.release("copy engine, semaphore", &release, Fault::Copy)
     }
 
     fn transfer(&mut self, context: &Context<'_>, registers: &Registers, data: u32) -> Result<(), Fault> {
@@ -210,14 +197,11 @@ impl Copy {
 }
 
 fn read(context: &Context<'_>, address: u64, to: &mut [u8]) -> Result<(), Fault> {
-    context.map.read(address, to).map_err(|fault| Fault::mmu("copy engine, source", fault, context.map))
+    context.read("copy engine, source", address, to)
 }
 
 fn write(context: &Context<'_>, address: u64, from: &[u8]) -> Result<(), Fault> {
-    context
-        .map
-        .write(address, from)
-        .map_err(|fault| Fault::mmu("copy engine, destination", fault, context.map))?;
+    context.write("copy engine, destination", address, from)?;
     context.slot.counters.bytes_copied.fetch_add(from.len() as u64, Ordering::Relaxed);
     Ok(())
 }

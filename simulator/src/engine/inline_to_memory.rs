@@ -7,13 +7,10 @@ use nv_abi::compute::AMPERE_COMPUTE_A::{
     SET_I2M_SEMAPHORE_A, SET_I2M_SEMAPHORE_B, SET_I2M_SEMAPHORE_C,
 };
 
-use super::{Context, Registers, compute::release, field};
+use super::{Context, Registers, field, graphics_reduction};
 use crate::{
     fault::Fault,
-    host::{
-        Event,
-        semaphore::{Reduction, Release, Width},
-    },
+    host::semaphore::{Release, Width},
 };
 
 /// A transfer that waits for its data.
@@ -113,23 +110,18 @@ impl InlineToMemory {
         if bytes > 0 {
             // A last word that is only partly inside the line was padded by the client.
             for line in transfer.data[..bytes as usize].chunks_exact(transfer.line_bytes as usize) {
-                context
-                    .map
-                    .write(target, line)
-                    .map_err(|fault| Fault::mmu("inline to memory", fault, context.map))?;
+                context.write("inline to memory", target, line)?;
                 target = target.wrapping_add_signed(transfer.pitch);
             }
         }
         let launch = transfer.launch;
         self.transfer = None;
         if field(launch, &L::COMPLETION_TYPE) == L::COMPLETION_TYPE::RELEASE_SEMAPHORE {
-            let reduction = if field(launch, &L::REDUCTION_ENABLE) == 0 {
-                None
-            } else {
-                let number = field(launch, &L::REDUCTION_OP);
-                let signed = field(launch, &L::REDUCTION_FORMAT) == L::REDUCTION_FORMAT::SIGNED_32;
-                Reduction::from_graphics(number).map(|reduction| (reduction, signed))
-            };
+            let refuse =
+                |reason| Fault::BadValue { class, method: LAUNCH_DMA.name, data: launch, reason };
+            let reduction =
+                graphics_reduction(launch, &L::REDUCTION_ENABLE, &L::REDUCTION_OP, &L::REDUCTION_FORMAT)
+                    .map_err(refuse)?;
             let size = field(launch, &L::SEMAPHORE_STRUCT_SIZE);
             let semaphore = Release {
                 address: registers.address(&SET_I2M_SEMAPHORE_A, &SET_I2M_SEMAPHORE_B),
@@ -138,11 +130,10 @@ impl InlineToMemory {
                 timestamp: size == L::SEMAPHORE_STRUCT_SIZE::FOUR_WORDS,
                 reduction,
             };
-            release(context, class, LAUNCH_DMA.name, launch, &semaphore)?;
+            context.release("compute, semaphore release", &semaphore, refuse)?;
         }
         if field(launch, &L::INTERRUPT_TYPE) != L::INTERRUPT_TYPE::NONE {
-            let engine = context.slot.spec.engine;
-            context.slot.notify(&Event::NonStall { channel: context.slot.id, engine });
+            context.interrupt();
         }
         context.slot.counters.bytes_copied.fetch_add(bytes, Ordering::Relaxed);
         Ok(())

@@ -13,14 +13,12 @@ use nv_abi::{
     qmd::{self, StructureSize, rows::V04_00},
 };
 
-use super::{
-    Context, Registers,
-    executor::{ConstantBank, Grid},
-};
+use super::{Context, Registers};
 use crate::{
     fault::{Fault, LaunchError},
-    host::semaphore::{Reduction, Release, ReleaseError, Width},
+    host::semaphore::{Reduction, Release, Width},
     memory::AccessKind,
+    sm,
 };
 
 /// Bytes of a constant bank that instructions can address.
@@ -77,7 +75,7 @@ pub(super) fn schedule(
 fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<qmd::Launch, Fault> {
     let version = generation.qmd_version();
     let mut bytes = vec![0; version.bytes()];
-    context.map.read(address, &mut bytes).map_err(|fault| Fault::mmu("compute, QMD", fault, context.map))?;
+    context.read("compute, QMD", address, &mut bytes)?;
     let hang = |reason: String| Err(Fault::Hang { address, reason });
     let launch = match qmd::read(version, &bytes) {
         Ok(launch) => launch,
@@ -174,7 +172,7 @@ fn execute(
     }
     let (shared_window, local_window) = windows(registers);
     let counters = &context.slot.counters;
-    let grid = Grid {
+    let grid = sm::Launch {
         program_address: launch.program_address,
         grid: launch.grid,
         block: launch.block,
@@ -182,15 +180,15 @@ fn execute(
         shared_bytes: launch.shared_bytes,
         local_bytes,
         barriers: launch.barriers,
-        constant_banks: launch.constant_buffers.map(|buffer| {
-            buffer.map(|buffer| ConstantBank {
+        constant_buffers: launch.constant_buffers.map(|buffer| {
+            buffer.map(|buffer| sm::ConstantBuffer {
                 address: buffer.address,
                 bytes: buffer.bytes.min(CONSTANT_BANK_BYTES) as u32,
             })
         }),
         shared_window,
         local_window,
-        sm_version: context.slot.sm_version,
+        sm: context.slot.sm,
         grid_id: counters.launches.fetch_add(1, Ordering::Relaxed),
     };
     let statistics = context
@@ -220,17 +218,6 @@ fn complete(context: &Context<'_>, address: u64, release: &qmd::Release) -> Resu
         timestamp: release.structure_size == StructureSize::FourWords,
         reduction,
     };
-    semaphore.perform(context.map).map_err(|error| {
-        let undecodable = |reason| Fault::Launch { address, error: LaunchError::Undecodable(reason) };
-        match error {
-            ReleaseError::Misaligned(alignment) => undecodable(format!(
-                "the release semaphore at {:#x} is not aligned to {alignment} bytes",
-                release.address
-            )),
-            ReleaseError::Reduction => undecodable(format!("{reduction:?} of {:?}", semaphore.width)),
-            ReleaseError::Mmu(fault) => Fault::mmu("compute, QMD release", fault, context.map),
-        }
-    })?;
-    context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
-    Ok(())
+    let undecodable = |reason| Fault::Launch { address, error: LaunchError::Undecodable(reason) };
+    context.release("compute, QMD release", &semaphore, undecodable)
 }

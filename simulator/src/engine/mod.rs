@@ -11,7 +11,7 @@ mod launch;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use nv_abi::{
     Field,
@@ -20,9 +20,16 @@ use nv_abi::{
     method::{ClassTable, Method, class_table},
 };
 
-pub use executor::{ConstantBank, Executor, Grid, GridStatistics, Interpreter, ShaderFault};
+pub use executor::{Executor, Interpreter, ShaderFault};
 
-use crate::{fault::Fault, host::Slot, memory::AddressMap};
+use crate::{
+    fault::Fault,
+    host::{
+        Event, Slot,
+        semaphore::{Reduction, Release, SemaphoreError},
+    },
+    memory::AddressMap,
+};
 use compute::Compute;
 use copy::Copy;
 
@@ -34,10 +41,74 @@ pub(crate) struct Context<'a> {
     pub(crate) map: &'a Arc<AddressMap>,
 }
 
+impl Context<'_> {
+    /// Reads GPU memory for `client`, as fault reports name it.
+    fn read(&self, client: &'static str, address: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.map.read(address, to).map_err(|fault| Fault::mmu(client, fault, self.map))
+    }
+
+    /// Writes GPU memory for `client`.
+    fn write(&self, client: &'static str, address: u64, from: &[u8]) -> Result<(), Fault> {
+        self.map.write(address, from).map_err(|fault| Fault::mmu(client, fault, self.map))
+    }
+
+    /// Does a semaphore release of `client`'s. `refuse` makes the fault of what hardware does not do.
+    pub(crate) fn release(
+        &self,
+        client: &'static str,
+        release: &Release,
+        refuse: impl FnOnce(String) -> Fault,
+    ) -> Result<(), Fault> {
+        release.perform(self.map).map_err(|error| self.semaphore_fault(client, error, refuse))?;
+        self.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The fault of a semaphore operation of `client`'s that was not done.
+    pub(crate) fn semaphore_fault(
+        &self,
+        client: &'static str,
+        error: SemaphoreError,
+        refuse: impl FnOnce(String) -> Fault,
+    ) -> Fault {
+        match error {
+            SemaphoreError::Mmu(fault) => Fault::mmu(client, fault, self.map),
+            error => refuse(error.to_string()),
+        }
+    }
+
+    /// Raises the interrupt of completed work, which stalls nobody.
+    pub(crate) fn interrupt(&self) {
+        let engine = self.slot.spec.engine;
+        self.slot.notify(&Event::NonStall { channel: self.slot.id, engine });
+    }
+}
+
+/// The bits of a data word that a field can have, in the lowest places.
+const fn mask(field: &Field) -> u32 {
+    if field.width() >= 32 { u32::MAX } else { (1 << field.width()) - 1 }
+}
+
 /// A field of a data word.
 pub(crate) const fn field(data: u32, field: &Field) -> u64 {
-    let mask = if field.width() >= 32 { u32::MAX } else { (1 << field.width()) - 1 };
-    (data >> field.lo & mask) as u64
+    (data >> field.lo & mask(field)) as u64
+}
+
+/// The reduction that a graphics or compute method asks for by its fields; `None` where it asks for a plain store.
+fn graphics_reduction(
+    data: u32,
+    enable: &Field,
+    operation: &Field,
+    format: &Field,
+) -> Result<Option<(Reduction, bool)>, String> {
+    if field(data, enable) == 0 {
+        return Ok(None);
+    }
+    let number = field(data, operation);
+    // Of the formats, unsigned is 0 and signed 1 in every method.
+    let signed = field(data, format) != 0;
+    let reduction = Reduction::from_graphics(number);
+    reduction.map(|it| Some((it, signed))).ok_or_else(|| format!("{} {number}", operation.name))
 }
 
 /// Whether a method takes the value: no bits outside its fields, and no value of a field that has names for some but
@@ -45,8 +116,7 @@ pub(crate) const fn field(data: u32, field: &Field) -> u64 {
 pub(crate) fn check_value(method: &Method, data: u32) -> Result<(), String> {
     let mut known = 0u32;
     for row in method.layout.fields {
-        let mask = if row.width() >= 32 { u32::MAX } else { (1 << row.width()) - 1 };
-        known |= mask << row.lo;
+        known |= mask(row) << row.lo;
     }
     if data & !known != 0 {
         return Err(format!("bits {:#010x} belong to no field", data & !known));

@@ -361,11 +361,11 @@ fn a_qmd_reaches_the_executor_and_releases_its_semaphores() {
     let grid = &grids[0];
     assert_eq!((grid.grid, grid.block), ([4, 3, 2], [64, 2, 1]));
     assert_eq!((grid.program_address, grid.registers), (BASE + 0x2_0000, 32));
-    assert_eq!((grid.shared_bytes, grid.barriers, grid.sm_version), (0x400, 1, 0x809));
+    assert_eq!((grid.shared_bytes, grid.barriers, grid.sm), (0x400, 1, 89));
     assert_eq!((grid.shared_window, grid.local_window), (0xfe00_0000, 0xff00_0000));
-    let bank = grid.constant_banks[0].expect("valid");
+    let bank = grid.constant_buffers[0].expect("valid");
     assert_eq!((bank.address, bank.bytes), (BASE + 0x3_0000, 0x160));
-    assert_eq!(grid.constant_banks[1], None);
+    assert_eq!(grid.constant_buffers[1], None);
     // Four words with a 32-bit payload, as the wire has it.
     assert_eq!(channel.long(DATA + 0x800), 7);
     assert!(channel.long(DATA + 0x808) > 0);

@@ -7,10 +7,7 @@ use nv_abi::{
     host::{AMPERE_CHANNEL_GPFIFO_A as ampere, HOPPER_CHANNEL_GPFIFO_A as hopper},
 };
 
-use super::{
-    Event,
-    semaphore::{self, Acquire, Reduction, Release, ReleaseError, Width},
-};
+use super::semaphore::{self, Acquire, Reduction, Release, Width};
 use crate::{
     engine::{Context, check_value, field},
     fault::{Fault, PbdmaInterrupt},
@@ -68,8 +65,8 @@ fn method_fault(reason: impl Into<String>) -> Fault {
     Fault::Pbdma { interrupt: PbdmaInterrupt::Method, reason: reason.into() }
 }
 
-fn semaphore_fault(reason: impl Into<String>) -> Fault {
-    Fault::Pbdma { interrupt: PbdmaInterrupt::Semaphore, reason: reason.into() }
+fn semaphore_fault(reason: String) -> Fault {
+    Fault::Pbdma { interrupt: PbdmaInterrupt::Semaphore, reason }
 }
 
 impl HostMethods {
@@ -114,10 +111,7 @@ impl HostMethods {
             SEM_PAYLOAD_LO => self.payload_lower = data,
             SEM_PAYLOAD_HI => self.payload_upper = data,
             SEM_EXECUTE => return self.semaphore(context, data),
-            NON_STALL_INTERRUPT => {
-                let engine = context.slot.spec.engine;
-                context.slot.notify(&Event::NonStall { channel: context.slot.id, engine });
-            }
+            NON_STALL_INTERRUPT => context.interrupt(),
             // Engines of a channel finish a method before the next one is taken, and stores are seen in order.
             FB_FLUSH | WFI => fence(Ordering::SeqCst),
             MEM_OP_D => self.memory_operation(data)?,
@@ -167,16 +161,12 @@ impl HostMethods {
             OPERATION::ACQ_AND => acquire(Acquire::And),
             OPERATION::ACQ_NOR => acquire(Acquire::Nor),
             OPERATION::RELEASE => {
-                Self::release(context, Release { address, payload, width, timestamp, reduction: None })
+                Self::release(context, &Release { address, payload, width, timestamp, reduction: None })
             }
             OPERATION::REDUCTION => {
                 let signed = field(data, &REDUCTION_FORMAT) == REDUCTION_FORMAT::SIGNED;
-                let number = field(data, &REDUCTION);
-                let Some(reduction) = Reduction::from_host(number) else {
-                    return Err(semaphore_fault(format!("reduction {number}")));
-                };
-                let reduction = Some((reduction, signed));
-                Self::release(context, Release { address, payload, width, timestamp, reduction })
+                let reduction = Some((reduction(field(data, &REDUCTION))?, signed));
+                Self::release(context, &Release { address, payload, width, timestamp, reduction })
             }
             operation => Err(semaphore_fault(format!("SEM_EXECUTE: operation {operation}"))),
         }
@@ -195,16 +185,12 @@ impl HostMethods {
             OPERATION::ACQ_AND => acquire(Acquire::And),
             OPERATION::RELEASE => {
                 let timestamp = field(data, &RELEASE_SIZE) == RELEASE_SIZE::_16BYTE;
-                Self::release(context, Release { address, payload, width, timestamp, reduction: None })
+                Self::release(context, &Release { address, payload, width, timestamp, reduction: None })
             }
             OPERATION::REDUCTION => {
                 let signed = field(data, &FORMAT) == FORMAT::SIGNED;
-                let number = field(data, &REDUCTION);
-                let Some(reduction) = Reduction::from_host(number) else {
-                    return Err(semaphore_fault(format!("reduction {number}")));
-                };
-                let reduction = Some((reduction, signed));
-                Self::release(context, Release { address, payload, width, timestamp: false, reduction })
+                let reduction = Some((reduction(field(data, &REDUCTION))?, signed));
+                Self::release(context, &Release { address, payload, width, timestamp: false, reduction })
             }
             operation => Err(semaphore_fault(format!("SEMAPHORED: operation {operation:#x}"))),
         }
@@ -217,12 +203,8 @@ impl HostMethods {
         address: u64,
         payload: u64,
     ) -> Result<Outcome, Fault> {
-        let alignment = if width == Width::Long { 8 } else { 4 };
-        if !address.is_multiple_of(alignment) {
-            return Err(misaligned(address, alignment));
-        }
         let memory = semaphore::load(context.map, address, width)
-            .map_err(|fault| Fault::mmu("host, semaphore acquire", fault, context.map))?;
+            .map_err(|error| context.semaphore_fault("host, semaphore acquire", error, semaphore_fault))?;
         if condition.passes(width, memory, payload) {
             Ok(Outcome::Done)
         } else {
@@ -230,19 +212,13 @@ impl HostMethods {
         }
     }
 
-    fn release(context: &Context<'_>, release: Release) -> Result<Outcome, Fault> {
-        release.perform(context.map).map_err(|error| match error {
-            ReleaseError::Misaligned(alignment) => misaligned(release.address, alignment),
-            ReleaseError::Reduction => {
-                semaphore_fault(format!("{:?} of {:?}", release.reduction, release.width))
-            }
-            ReleaseError::Mmu(fault) => Fault::mmu("host, semaphore release", fault, context.map),
-        })?;
-        context.slot.counters.releases.fetch_add(1, Ordering::Relaxed);
+    fn release(context: &Context<'_>, release: &Release) -> Result<Outcome, Fault> {
+        context.release("host, semaphore release", release, semaphore_fault)?;
         Ok(Outcome::Done)
     }
 }
 
-fn misaligned(address: u64, alignment: u64) -> Fault {
-    semaphore_fault(format!("the semaphore at {address:#x} is not aligned to {alignment} bytes"))
+/// The reduction that a host method's field names.
+fn reduction(number: u64) -> Result<Reduction, Fault> {
+    Reduction::from_host(number).ok_or_else(|| semaphore_fault(format!("reduction {number}")))
 }

@@ -19,7 +19,7 @@ use super::{
     pushbuffer::{Pushbuffer, Step},
 };
 use crate::{
-    engine::{Executor, Interpreter},
+    engine::Executor,
     fault::{Fault, FaultReport, Location},
     memory::{Backing, BackingError, MmuFault},
     profile::Profile,
@@ -80,8 +80,8 @@ pub(crate) struct Slot {
     pub(crate) id: ChannelId,
     pub(crate) spec: ChannelSpec,
     pub(crate) generation: Generation,
-    /// As GR_INFO gives it.
-    pub(crate) sm_version: u32,
+    /// Architecture number, as 89 for sm_89.
+    pub(crate) sm: u32,
     pub(crate) counters: Arc<SharedCounters>,
     pub(crate) executor: Arc<dyn Executor>,
     /// Set to end what the channel's thread does, kernels included.
@@ -360,7 +360,7 @@ impl Shared {
 /// The host interface of one GPU.
 pub struct Host {
     generation: Generation,
-    sm_version: u32,
+    sm: u32,
     executor: Arc<dyn Executor>,
     shared: Arc<Shared>,
     next: AtomicU32,
@@ -374,17 +374,11 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// A host without channels, whose kernels the interpreter executes.
-    pub fn new(profile: Arc<Profile>) -> Arc<Self> {
-        let executor = Arc::new(Interpreter::new(&profile));
-        Self::with_executor(profile, executor)
-    }
-
-    /// A host whose kernels `executor` executes.
-    pub fn with_executor(profile: Arc<Profile>, executor: Arc<dyn Executor>) -> Arc<Self> {
+    /// A host without channels, whose kernels `executor` executes.
+    pub fn new(profile: Arc<Profile>, executor: Arc<dyn Executor>) -> Arc<Self> {
         Arc::new(Self {
             generation: profile.generation,
-            sm_version: profile.sm_version,
+            sm: profile.sm(),
             executor,
             shared: Arc::new(Shared {
                 channels: Mutex::default(),
@@ -426,7 +420,7 @@ impl Host {
             id,
             spec,
             generation: self.generation,
-            sm_version: self.sm_version,
+            sm: self.sm,
             counters: Arc::clone(&self.shared.counters),
             executor: Arc::clone(&self.executor),
             stop: AtomicBool::new(false),
@@ -543,19 +537,26 @@ impl Host {
 
     /// Waits until every channel is out of work or waits for a semaphore; false if `limit` passes first.
     pub fn settle(&self, limit: Duration) -> bool {
+        // A thread that sleeps is woken in time on a busy machine; one that yields is not.
+        self.wait(limit, Duration::from_micros(3), true)
+    }
+
+    /// Looks every `period` until no channel has anything to do; `blocked` says what an acquire that does not pass
+    /// counts as.
+    fn wait(&self, limit: Duration, period: Duration, blocked: bool) -> bool {
         let end = Instant::now() + limit;
         loop {
-            let settled = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
+            let done = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
                 ChannelState::Idle => !slot.has_new_entries(),
                 ChannelState::Disabled => !slot.enabled.load(Ordering::Acquire),
                 ChannelState::Running => false,
-                ChannelState::Hung | ChannelState::Dead | ChannelState::Blocked { .. } => true,
+                ChannelState::Blocked { .. } => blocked,
+                ChannelState::Hung | ChannelState::Dead => true,
             });
-            if settled || Instant::now() >= end {
-                return settled;
+            if done || Instant::now() >= end {
+                return done;
             }
-            // A thread that sleeps is woken in time on a busy machine; one that yields is not.
-            thread::sleep(Duration::from_micros(3));
+            thread::sleep(period);
         }
     }
 
@@ -606,22 +607,7 @@ impl Host {
     /// Waits until no channel has anything that it could do: every one is idle, disabled, hung or dead. False if
     /// `limit` passes first.
     pub fn wait_idle(&self, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        loop {
-            let idle = self.shared.slots().iter().all(|slot| match *lock(&slot.state) {
-                ChannelState::Idle => !slot.has_new_entries(),
-                ChannelState::Disabled => !slot.enabled.load(Ordering::Acquire),
-                ChannelState::Hung | ChannelState::Dead => true,
-                ChannelState::Running | ChannelState::Blocked { .. } => false,
-            });
-            if idle {
-                return true;
-            }
-            if Instant::now() >= end {
-                return false;
-            }
-            thread::sleep(Duration::from_micros(50));
-        }
+        self.wait(limit, Duration::from_micros(50), false)
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    fn bytes(self) -> u64 {
+    /// Bytes of a payload, and the alignment of its semaphore.
+    pub(crate) const fn bytes(self) -> u64 {
         match self {
             Self::Word => 4,
             Self::Long => 8,
@@ -116,23 +117,7 @@ impl Reduction {
         }
     }
 
-    fn word(self, signed: bool, memory: u32, payload: u32) -> u32 {
-        match self {
-            Self::Min if signed => (memory as i32).min(payload as i32) as u32,
-            Self::Max if signed => (memory as i32).max(payload as i32) as u32,
-            Self::Min => memory.min(payload),
-            Self::Max => memory.max(payload),
-            Self::Xor => memory ^ payload,
-            Self::And => memory & payload,
-            Self::Or => memory | payload,
-            Self::Add => memory.wrapping_add(payload),
-            Self::Inc if memory >= payload => 0,
-            Self::Inc => memory + 1,
-            Self::Dec if memory == 0 || memory > payload => payload,
-            Self::Dec => memory - 1,
-        }
-    }
-
+    /// What memory becomes at 64 bits.
     fn long(self, signed: bool, memory: u64, payload: u64) -> u64 {
         match self {
             Self::Min if signed => (memory as i64).min(payload as i64) as u64,
@@ -148,6 +133,12 @@ impl Reduction {
             Self::Dec if memory == 0 || memory > payload => payload,
             Self::Dec => memory - 1,
         }
+    }
+
+    /// What memory becomes at 32 bits: the low half of what its extension becomes at 64.
+    fn word(self, signed: bool, memory: u32, payload: u32) -> u32 {
+        let extend = |word: u32| if signed { word as i32 as u64 } else { word.into() };
+        self.long(signed, extend(memory), extend(payload)) as u32
     }
 
     /// Applies it to aligned memory in one step.
@@ -186,50 +177,63 @@ pub(crate) struct Release {
     pub(crate) reduction: Option<(Reduction, bool)>,
 }
 
-/// Why a release was not done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReleaseError {
-    /// The address is not a multiple of this.
-    Misaligned(u64),
+/// Why a semaphore operation was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SemaphoreError {
+    /// The address is not a multiple of what the operation needs.
+    #[error("the semaphore at {address:#x} is not aligned to {alignment} bytes")]
+    Misaligned { address: u64, alignment: u64 },
     /// Hardware has no such reduction at this width and format.
-    Reduction,
+    #[error(
+        "hardware has no {} reduction {reduction:?} of {} bits",
+        if *signed { "signed" } else { "unsigned" },
+        8 * width.bytes()
+    )]
+    Reduction { reduction: Reduction, signed: bool, width: Width },
     /// The MMU refused.
-    Mmu(MmuFault),
+    #[error(transparent)]
+    Mmu(#[from] MmuFault),
+}
+
+fn check_alignment(address: u64, alignment: u64) -> Result<(), SemaphoreError> {
+    if address.is_multiple_of(alignment) {
+        Ok(())
+    } else {
+        Err(SemaphoreError::Misaligned { address, alignment })
+    }
 }
 
 impl Release {
     /// Does it. The time is written before the payload, so that who sees the payload sees a valid time.
-    pub(crate) fn perform(&self, map: &AddressMap) -> Result<(), ReleaseError> {
-        let alignment = if self.timestamp { 16 } else { self.width.bytes() };
-        if !self.address.is_multiple_of(alignment) {
-            return Err(ReleaseError::Misaligned(alignment));
-        }
+    pub(crate) fn perform(&self, map: &AddressMap) -> Result<(), SemaphoreError> {
+        check_alignment(self.address, if self.timestamp { 16 } else { self.width.bytes() })?;
         if let Some((reduction, signed)) = self.reduction
             && !reduction.is_legal(self.width, signed)
         {
-            return Err(ReleaseError::Reduction);
+            return Err(SemaphoreError::Reduction { reduction, signed, width: self.width });
         }
         if self.timestamp {
-            map.store_u64(self.address + 8, clock::now()).map_err(ReleaseError::Mmu)?;
+            map.store_u64(self.address + 8, clock::now())?;
         }
-        let stored = match (self.reduction, self.width) {
+        match (self.reduction, self.width) {
             (Some((reduction, signed)), width) => {
-                reduction.apply(map, self.address, width, signed, self.payload)
+                reduction.apply(map, self.address, width, signed, self.payload)?;
             }
-            (None, Width::Word) if !self.timestamp => map.store_u32(self.address, self.payload as u32),
-            (None, Width::Word) => map.store_u64(self.address, self.payload & u64::from(u32::MAX)),
-            (None, Width::Long) => map.store_u64(self.address, self.payload),
-        };
-        stored.map_err(ReleaseError::Mmu)
+            (None, Width::Word) if !self.timestamp => map.store_u32(self.address, self.payload as u32)?,
+            (None, Width::Word) => map.store_u64(self.address, self.payload & u64::from(u32::MAX))?,
+            (None, Width::Long) => map.store_u64(self.address, self.payload)?,
+        }
+        Ok(())
     }
 }
 
-/// Reads a semaphore of aligned address: one load of its width.
-pub(crate) fn load(map: &AddressMap, address: u64, width: Width) -> Result<u64, MmuFault> {
-    match width {
-        Width::Word => map.load_u32(address).map(u64::from),
-        Width::Long => map.load_u64(address),
-    }
+/// Reads a semaphore: one load of its width.
+pub(crate) fn load(map: &AddressMap, address: u64, width: Width) -> Result<u64, SemaphoreError> {
+    check_alignment(address, width.bytes())?;
+    Ok(match width {
+        Width::Word => map.load_u32(address)?.into(),
+        Width::Long => map.load_u64(address)?,
+    })
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use std::{
 
 use super::*;
 use crate::{
-    engine::{Executor, Grid, GridStatistics, ShaderFault},
+    engine::{Executor, ShaderFault},
     fault::{Fault, FaultReport},
     memory::{Access, AddressMap, AddressSpace, Backing},
     profile::Profile,
+    sm,
 };
 
 pub(crate) const BASE: u64 = 0x10_0000_0000;
@@ -31,7 +32,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 /// Remembers the grids it is given.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    pub(crate) grids: Mutex<Vec<Grid>>,
+    pub(crate) grids: Mutex<Vec<sm::Launch>>,
     pub(crate) fault: AtomicBool,
     pub(crate) endless: AtomicBool,
 }
@@ -39,10 +40,10 @@ pub(crate) struct Recorder {
 impl Executor for Recorder {
     fn execute(
         &self,
-        grid: &Grid,
+        grid: &sm::Launch,
         _: &Arc<AddressMap>,
         stop: &AtomicBool,
-    ) -> Result<GridStatistics, ShaderFault> {
+    ) -> Result<sm::Statistics, ShaderFault> {
         self.grids.lock().expect("no panics").push(grid.clone());
         if self.fault.load(Ordering::Relaxed) {
             return Err(ShaderFault { text: "illegal instruction".to_owned(), mmu: None, exception: None });
@@ -50,7 +51,7 @@ impl Executor for Recorder {
         while self.endless.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
-        Ok(GridStatistics { instructions: 3, lane_instructions: 96 })
+        Ok(sm::Statistics { instructions: 3, lane_instructions: 96, ctas: 1 })
     }
 }
 
@@ -73,7 +74,7 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn new(profile: Profile) -> Self {
         let recorder = Arc::new(Recorder::default());
-        let host = Host::with_executor(Arc::new(profile), Arc::clone(&recorder) as Arc<dyn Executor>);
+        let host = Host::new(Arc::new(profile), Arc::clone(&recorder) as Arc<dyn Executor>);
         host.set_enabled(7, true);
         Self { host, recorder, tokens: AtomicU32::new(0x10) }
     }

@@ -47,6 +47,7 @@ pub(super) fn ad102() -> Profile {
         litter_tpcs_per_gpc: 6,
         sms_per_tpc: 2,
         warps_per_sm: 48,
+        blocks_per_sm: 24,
         sm_version: 0x809,
         vram_bytes: 24 << 30,
         reserved_vram_bytes: 512 << 20,
@@ -121,6 +122,7 @@ pub(super) fn ga102() -> Profile {
         tpc_masks: &[0x3f, 0x3f, 0x3f, 0x3f, 0x3f, 0x3f, 0x1f],
         physical_gpcs: &[0, 1, 2, 3, 4, 5, 6],
         litter_gpcs: 7,
+        blocks_per_sm: 16,
         sm_version: 0x806,
         classes: GA102_CLASSES,
         frame_buffer_info: &[

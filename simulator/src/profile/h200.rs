@@ -107,6 +107,7 @@ pub(super) fn profile() -> Profile {
         litter_tpcs_per_gpc: 9,
         sms_per_tpc: 2,
         warps_per_sm: 64,
+        blocks_per_sm: 32,
         sm_version: 0x900,
         vram_bytes: 0x8c6_6c00 << 10,
         reserved_vram_bytes: (0x8c6_6c00 - 0x8bc_cfc0) << 10,

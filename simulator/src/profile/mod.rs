@@ -93,6 +93,8 @@ pub struct Profile {
     pub sms_per_tpc: u32,
     /// Warps that an SM holds.
     pub warps_per_sm: u32,
+    /// Blocks that an SM holds.
+    pub blocks_per_sm: u32,
     /// SM version as GR_INFO gives it: major in 15:8, minor in 7:0 (0x809 is sm_89).
     pub sm_version: u32,
     /// Video memory in bytes.
@@ -164,6 +166,11 @@ impl Profile {
     /// Working SMs.
     pub fn sm_count(&self) -> u32 {
         self.tpc_count() * self.sms_per_tpc
+    }
+
+    /// The architecture that code is compiled for, as 89 for sm_89.
+    pub fn sm(&self) -> u32 {
+        (self.sm_version >> 8) * 10 + (self.sm_version & 0xff)
     }
 
     /// Bytes of video memory that clients can allocate.

@@ -40,7 +40,7 @@ impl Hostile {
     pub fn on(profile: usize) -> Self {
         let profiles = [Profile::ad102(), Profile::h200(), Profile::ga102()];
         let profile = profiles[profile % profiles.len()].clone();
-        let sm = (profile.sm_version >> 8) * 10 + (profile.sm_version & 0xff);
+        let sm = profile.sm();
         let arch = fixtures::arch_for(sm).unwrap_or_else(|| panic!("no cubins for sm_{sm}"));
         let machine = Machine::builder().driver(DRIVER).gpu(profile).build();
         let machine = machine.unwrap_or_else(|error| panic!("{error}"));
