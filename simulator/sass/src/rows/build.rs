@@ -28,7 +28,10 @@ pub(super) const fn reg_half(lo: u8, marks: MarkBits, half: HalfBits) -> Slot {
     slot(SlotKind::Register { lo, marks, half, reuse: reuse_of(lo), tag: "" })
 }
 pub(super) const fn reg_tag(lo: u8, tag: &'static str) -> Slot {
-    slot(SlotKind::Register { lo, marks: MarkBits::NONE, half: HalfBits::None, reuse: reuse_of(lo), tag })
+    reg_tag_m(lo, tag, MarkBits::NONE)
+}
+pub(super) const fn reg_tag_m(lo: u8, tag: &'static str, marks: MarkBits) -> Slot {
+    slot(SlotKind::Register { lo, marks, half: HalfBits::None, reuse: reuse_of(lo), tag })
 }
 pub(super) const fn ureg(lo: u8) -> Slot {
     slot(SlotKind::Uniform { lo, marks: MarkBits::NONE, half: HalfBits::None })

@@ -9,23 +9,9 @@ const FAR: Slot = slot(SlotKind::FarLabel);
 const COND: Slot = pred_not(87, 90).hidden(Hide::Neutral);
 
 /// What BMOV reaches beside the convergence barriers.
+#[rustfmt::skip]
 const WARP_STATE: &[&str] = &[
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
-    "!",
+    "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!", "!",
     "THREAD_STATE_ENUM.0",
     "THREAD_STATE_ENUM.1",
     "THREAD_STATE_ENUM.2",
@@ -82,10 +68,9 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Ret, 0x950, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[absolute, nodec]);
     t.row(Warpsync, 0x948, 0, &[COND, imm(32, 32)], &[field(F::Exclusive, 86, 1, &["", "!"])]).until =
         Arch::Sm89;
-    t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]).until =
-        Arch::Sm89;
-    let row = t.0.len() - 1;
-    t.0[row].since = Arch::Sm80;
+    t.span(Arch::Sm80, Arch::Sm89, |t| {
+        t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]);
+    });
     t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &[""])]).until = Arch::Sm75;
     t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND], &[field(F::Exclusive, 86, 1, &[".ALL"])]).since = Arch::Sm90;

@@ -8,7 +8,7 @@ use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, SlotKind, Sourc
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 /// With the multiplications' own mode, in which zero times anything is zero.
 const FMZ: Modifier = field_split(F::Ftz, (80, 1), (76, 1), &["", ".FTZ", ".FMZ"]);
-const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
+pub(super) const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
 const ROUND_INT: Modifier = field(F::Rounding, 78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
 const SAT: Modifier = field(F::Saturate, 77, 1, &["", ".SAT"]);
 pub(super) const BOOL: Modifier = field(F::Boolean, 74, 2, &[".AND", ".OR", ".XOR"]);
@@ -283,88 +283,82 @@ fn pack(t: &mut Rows) {
     let c = with_half(reg(64), HalfBits::Upper(72));
     let fixed =
         |bits: [u8; 6]| KIND.iter().zip(bits).fold(0, |word, (&lo, bit)| word | u128::from(bit) << lo);
-    let first = t.0.len();
     let f32 = field(F::SourceType, 73, 2, &[".F32"]);
     let mode = |name| field(F::Mode, 78, 1, name);
-    let kind = |t: &mut Rows, forms, bits, slots: &[Slot], fields: &[Modifier]| {
-        t.alu(F2fp, 0x03e, forms, fixed(bits), slots, fields);
+    let kind = |t: &mut Rows, bits, slots: &[Slot], fields: &[Modifier]| {
+        t.alu(F2fp, 0x03e, FORMS_B, fixed(bits), slots, fields);
     };
-    kind(
-        t,
-        FORMS_B,
-        [0; 6],
-        &[D, A_PLAIN, B_F32_PLAIN, unused_c],
-        &[saturate, relu, to, f32, mode(&[".PACK_AB"]), round],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [0, 0, 1, 0, 0, 0],
-        &[D, unused_a, B_F32_PLAIN, c],
-        &[saturate, relu, to, f32, mode(&["!", ".MERGE_C"]), round],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [0, 0, 1, 0, 0, 1],
-        &[D, A_PLAIN, B_F32_PLAIN, c],
-        &[saturate, relu, to, f32, mode(&["!", ".PACK_AB_MERGE_C"]), exact],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [0, 0, 1, 0, 1, 0],
-        &[D, unused_a, B_F32_PLAIN, unused_c],
-        &[
-            relu,
-            field_split(F::DestinationType, (76, 1), (86, 2), &["!", "!", "!", ".TF32"]),
-            f32,
-            mode(&["!", ".PACK_B"]),
-            round,
-        ],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [1, 0, 0, 0, 0, 1],
-        &[D, unused_a, B_F32_PLAIN, c],
-        &[
-            saturate,
-            relu,
-            to,
-            field(F::SourceType, 73, 2, &["!", ".F16"]),
-            mode(&[".UNPACK_B_MERGE_C"]),
-            exact,
-        ],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [0, 1, 0, 0, 1, 0],
-        &[D, unused_a, with_half(B_F32_PLAIN, HalfBits::Upper(88)), unused_c],
-        &[relu, to, field(F::SourceType, 73, 2, &["!", "!", ".E5M2", ".E4M3"]), mode(&[".UNPACK_B"]), exact],
-    );
-    for row in &mut t.0[first..] {
-        row.since = Arch::Sm89;
-    }
+    t.span(Arch::Sm89, Arch::Sm120, |t| {
+        kind(
+            t,
+            [0; 6],
+            &[D, A_PLAIN, B_F32_PLAIN, unused_c],
+            &[saturate, relu, to, f32, mode(&[".PACK_AB"]), round],
+        );
+        kind(
+            t,
+            [0, 0, 1, 0, 0, 0],
+            &[D, unused_a, B_F32_PLAIN, c],
+            &[saturate, relu, to, f32, mode(&["!", ".MERGE_C"]), round],
+        );
+        kind(
+            t,
+            [0, 0, 1, 0, 0, 1],
+            &[D, A_PLAIN, B_F32_PLAIN, c],
+            &[saturate, relu, to, f32, mode(&["!", ".PACK_AB_MERGE_C"]), exact],
+        );
+        kind(
+            t,
+            [0, 0, 1, 0, 1, 0],
+            &[D, unused_a, B_F32_PLAIN, unused_c],
+            &[
+                relu,
+                field_split(F::DestinationType, (76, 1), (86, 2), &["!", "!", "!", ".TF32"]),
+                f32,
+                mode(&["!", ".PACK_B"]),
+                round,
+            ],
+        );
+        kind(
+            t,
+            [1, 0, 0, 0, 0, 1],
+            &[D, unused_a, B_F32_PLAIN, c],
+            &[
+                saturate,
+                relu,
+                to,
+                field(F::SourceType, 73, 2, &["!", ".F16"]),
+                mode(&[".UNPACK_B_MERGE_C"]),
+                exact,
+            ],
+        );
+        kind(
+            t,
+            [0, 1, 0, 0, 1, 0],
+            &[D, unused_a, with_half(B_F32_PLAIN, HalfBits::Upper(88)), unused_c],
+            &[
+                relu,
+                to,
+                field(F::SourceType, 73, 2, &["!", "!", ".E5M2", ".E4M3"]),
+                mode(&[".UNPACK_B"]),
+                exact,
+            ],
+        );
+    });
     // Before Ada the formats of the two sides go without saying.
-    let first = t.0.len();
     let to = field(F::DestinationType, 76, 1, &["", ".BF16"]);
-    kind(
-        t,
-        FORMS_B,
-        [0; 6],
-        &[D, A_PLAIN, B_F32_PLAIN, unused_c],
-        &[saturate, relu, to, mode(&[".PACK_AB"]), round],
-    );
-    kind(
-        t,
-        FORMS_B,
-        [0, 0, 1, 0, 0, 0],
-        &[D, unused_a, B_F32_PLAIN, c],
-        &[saturate, relu, to, mode(&["!", ".MERGE_C"]), round],
-    );
-    for row in &mut t.0[first..] {
-        (row.since, row.until) = (Arch::Sm80, Arch::Sm86);
-    }
+    t.span(Arch::Sm80, Arch::Sm86, |t| {
+        kind(
+            t,
+            [0; 6],
+            &[D, A_PLAIN, B_F32_PLAIN, unused_c],
+            &[saturate, relu, to, mode(&[".PACK_AB"]), round],
+        );
+        kind(
+            t,
+            [0, 0, 1, 0, 0, 0],
+            &[D, unused_a, B_F32_PLAIN, c],
+            &[saturate, relu, to, mode(&["!", ".MERGE_C"]), round],
+        );
+    });
 }

@@ -2,6 +2,7 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
+use super::memory::REDUCTION;
 use crate::row::NO_BIT;
 use crate::{Arch, Bits, HalfBits, Hide, MarkBits, Modifier, Slot, SlotKind};
 
@@ -62,8 +63,6 @@ fn copies(t: &mut Rows) {
     let multicast = field(F::Multicast, 75, 1, &["", ".MULTICAST"]);
     let hint = field(F::CacheHint, 76, 1, &["", ""]);
     let cached = slot(SlotKind::Described { lo: 40, name: "desc" }).hidden(Hide::Unless(F::CacheHint));
-    let function =
-        field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
     let mut uniform = |op, opcode, fixed, slots: &[Slot], fields: &[Modifier]| {
         t.row(op, opcode, fixed, slots, fields).uniform_guard = true;
     };
@@ -73,7 +72,7 @@ fn copies(t: &mut Rows) {
     let gathers = field(F::Im2col, 82, 1, &["!", ".IM2COL"]);
     uniform(Utmapf, 0x13b8, 0, &[at(32), at(24), ureg(64), cached], &[dimensions, gathers, hint]);
     uniform(Utmastg, 0x13b5, 0, &[at(32), at(24), cached], &[dimensions, gather, hint]);
-    uniform(Utmaredg, 0x13b6, 0, &[at(32), at(24), cached], &[dimensions, gather, function, hint]);
+    uniform(Utmaredg, 0x13b6, 0, &[at(32), at(24), cached], &[dimensions, gather, REDUCTION, hint]);
     let to = field(F::DestinationSpace, 73, 1, &[".G", ".S"]);
     let from = field(F::SourceSpace, 74, 1, &[".G", ".S"]);
     let from_shared = field(F::SourceSpace, 74, 1, &["!", ".S"]);
@@ -87,7 +86,7 @@ fn copies(t: &mut Rows) {
         4,
         &["", ".S32", ".U64", ".S64", ".F16.RN", ".F32.RN", ".F32.FTZ.RN", ".F64.RN", ".BF16.RN"],
     );
-    uniform(Ublkred, 0x13bb, 0, &bulk, &[to, from_shared, function, kinds, hint]);
+    uniform(Ublkred, 0x13bb, 0, &bulk, &[to, from_shared, REDUCTION, kinds, hint]);
     uniform(Ublkpf, 0x13bc, 0, &[at(24), ureg(64), cached], &[hint]);
     uniform(Utmacctl, 0x19b9, 0, &[at(24)], &[field(F::Mode, 82, 1, &[".IV", ".PF"])]);
     uniform(Utmacmdflush, 0x9b7, 0, &[], &[]);

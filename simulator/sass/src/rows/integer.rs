@@ -17,9 +17,10 @@ const PS: Slot = pred_not(87, 90);
 const CARRY: Slot = PS.hidden(Hide::Unless(F::Extended));
 pub(super) const SIGNED: Modifier = field(F::Signed, 73, 1, &[".U32", ""]);
 pub(super) const INT_COMPARE: &[&str] = &[".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"];
+pub(super) const WRAP: Modifier = field(F::Wrap, 75, 1, &["", ".W"]);
 pub(super) const SHIFT: [Modifier; 4] = [
     field(F::Direction, 76, 1, &[".L", ".R"]),
-    field(F::Wrap, 75, 1, &["", ".W"]),
+    WRAP,
     field(F::ShiftType, 73, 2, &[".S64", ".U64", ".S32", ".U32"]),
     field(F::High, 80, 1, &["", ".HI"]),
 ];
@@ -72,9 +73,8 @@ pub(super) fn add(t: &mut Rows) {
     }
     let permute = field(F::Mode, 72, 3, &["", ".F4E", ".B4E", ".RC8", ".ECL", ".ECR", ".RC16"]);
     t.alu(Prmt, 0x016, FORMS_BC, 0, &[D, A, B, third(B)], &[permute]);
-    t.alu(Bmsk, 0x01b, FORMS_B, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"])]);
-    let sign = field(F::Signed, 73, 1, &[".U32", ""]);
-    t.alu(Sgxt, 0x01a, FORMS_B, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"]), sign]);
+    t.alu(Bmsk, 0x01b, FORMS_B, 0, &[D, A, B], &[WRAP]);
+    t.alu(Sgxt, 0x01a, FORMS_B, 0, &[D, A, B], &[WRAP, SIGNED]);
     t.alu(Brev, 0x101, FORMS_B, 0, &[D, B], &[]);
     t.alu(Popc, 0x109, FORMS_B, 0, &[D, B_I], &[]);
     let sh = field(F::ShiftResult, 74, 1, &["", ".SH"]);

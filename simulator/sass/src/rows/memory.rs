@@ -6,121 +6,58 @@ use crate::row::{ALWAYS, NO_BIT};
 use crate::{Arch, Bits, Hide, MarkBits, Modifier, Row, Slot, SlotKind};
 
 const D: Slot = reg(16);
-const SIZE: Modifier = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
+pub(super) const SIZE: Modifier = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
 const E: Modifier = field(F::Wide64, 72, 1, &["", ".E"]);
 /// The same where the form with a uniform register knows 64-bit addresses only.
 const ALWAYS_E: Modifier = field(F::Wide64, 72, 1, &["!", ".E"]);
+#[rustfmt::skip]
 const LOAD_ORDERS: &[&str] = &[
-    "",
-    ".CONSTANT.PRIVATE",
-    ".CONSTANT.CTA",
-    ".CONSTANT.CTA.PRIVATE",
-    ".CONSTANT",
-    ".STRONG.SM",
-    ".STRONG.GPU.PRIVATE",
-    ".STRONG.GPU",
-    ".MMIO.GPU",
-    ".CONSTANT.SM",
-    ".STRONG.SYS",
-    ".CONSTANT.SM.PRIVATE",
-    ".MMIO.SYS",
-    ".CONSTANT.VC",
-    ".CONSTANT.VC.PRIVATE",
-    ".CONSTANT.GPU",
+    "", ".CONSTANT.PRIVATE", ".CONSTANT.CTA", ".CONSTANT.CTA.PRIVATE",
+    ".CONSTANT", ".STRONG.SM", ".STRONG.GPU.PRIVATE", ".STRONG.GPU",
+    ".MMIO.GPU", ".CONSTANT.SM", ".STRONG.SYS", ".CONSTANT.SM.PRIVATE",
+    ".MMIO.SYS", ".CONSTANT.VC", ".CONSTANT.VC.PRIVATE", ".CONSTANT.GPU",
 ];
+#[rustfmt::skip]
 const STORE_ORDERS: &[&str] = &[
-    "",
-    ".CONSTANT.PRIVATE",
-    ".CONSTANT.CTA",
-    ".CONSTANT.CTA.PRIVATE",
-    ".STRONG.SM.PRIVATE",
-    ".STRONG.SM",
-    ".STRONG.GPU.PRIVATE",
-    ".STRONG.GPU",
-    ".MMIO.GPU",
-    ".CONSTANT.SM",
-    ".STRONG.SYS",
-    ".CONSTANT.SM.PRIVATE",
-    ".MMIO.SYS",
-    ".CONSTANT.VC",
-    ".CONSTANT.VC.PRIVATE",
-    ".CONSTANT.GPU",
+    "", ".CONSTANT.PRIVATE", ".CONSTANT.CTA", ".CONSTANT.CTA.PRIVATE",
+    ".STRONG.SM.PRIVATE", ".STRONG.SM", ".STRONG.GPU.PRIVATE", ".STRONG.GPU",
+    ".MMIO.GPU", ".CONSTANT.SM", ".STRONG.SYS", ".CONSTANT.SM.PRIVATE",
+    ".MMIO.SYS", ".CONSTANT.VC", ".CONSTANT.VC.PRIVATE", ".CONSTANT.GPU",
 ];
+#[rustfmt::skip]
 const COPY_ORDERS: &[&str] = &[
-    "",
-    ".CONSTANT.PRIVATE",
-    ".CONSTANT.CTA",
-    ".CONSTANT.CTA.PRIVATE",
-    ".CONSTANT",
-    ".MMIO.CTA",
-    ".GPU.PRIVATE",
-    ".MMIO.CTA.PRIVATE",
-    ".MMIO.SM",
-    ".CONSTANT.SM",
-    ".MMIO.VC",
-    ".CONSTANT.SM.PRIVATE",
-    ".MMIO.GPU",
-    ".CONSTANT.VC",
-    ".CONSTANT.VC.PRIVATE",
-    ".CONSTANT.GPU",
+    "", ".CONSTANT.PRIVATE", ".CONSTANT.CTA", ".CONSTANT.CTA.PRIVATE",
+    ".CONSTANT", ".MMIO.CTA", ".GPU.PRIVATE", ".MMIO.CTA.PRIVATE",
+    ".MMIO.SM", ".CONSTANT.SM", ".MMIO.VC", ".CONSTANT.SM.PRIVATE",
+    ".MMIO.GPU", ".CONSTANT.VC", ".CONSTANT.VC.PRIVATE", ".CONSTANT.GPU",
 ];
 /// Turing has the scope in the two low bits and the strength in the two high ones.
+#[rustfmt::skip]
 const TURING_LOAD_ORDERS: &[&str] = &[
-    ".CONSTANT.CTA",
-    ".CONSTANT.SM",
-    ".CONSTANT.GPU",
-    ".CONSTANT.SYS",
-    ".CTA",
-    ".SM",
-    ".GPU",
-    ".SYS",
-    ".STRONG.CTA",
-    ".STRONG.SM",
-    ".STRONG.GPU",
-    ".STRONG.SYS",
-    ".MMIO.CTA",
-    ".MMIO.SM",
-    ".MMIO.GPU",
-    ".MMIO.SYS",
+    ".CONSTANT.CTA", ".CONSTANT.SM", ".CONSTANT.GPU", ".CONSTANT.SYS",
+    ".CTA", ".SM", ".GPU", ".SYS",
+    ".STRONG.CTA", ".STRONG.SM", ".STRONG.GPU", ".STRONG.SYS",
+    ".MMIO.CTA", ".MMIO.SM", ".MMIO.GPU", ".MMIO.SYS",
 ];
+#[rustfmt::skip]
 const TURING_STORE_ORDERS: &[&str] = &[
-    "!",
-    "!",
-    "!",
-    "!",
-    ".CTA",
-    ".SM",
-    ".GPU",
-    ".SYS",
-    ".STRONG.CTA",
-    ".STRONG.SM",
-    ".STRONG.GPU",
-    ".STRONG.SYS",
-    ".MMIO.CTA",
-    ".MMIO.SM",
-    ".MMIO.GPU",
-    ".MMIO.SYS",
+    "!", "!", "!", "!",
+    ".CTA", ".SM", ".GPU", ".SYS",
+    ".STRONG.CTA", ".STRONG.SM", ".STRONG.GPU", ".STRONG.SYS",
+    ".MMIO.CTA", ".MMIO.SM", ".MMIO.GPU", ".MMIO.SYS",
 ];
+#[rustfmt::skip]
 const TURING_ATOMIC_ORDERS: &[&str] = &[
-    "!",
-    "!",
-    "!",
-    "!",
-    ".CTA",
-    ".SM",
-    ".GPU",
-    ".SYS",
-    ".STRONG.CTA",
-    ".STRONG.SM",
-    ".STRONG.GPU",
-    ".STRONG.SYS",
+    "!", "!", "!", "!",
+    ".CTA", ".SM", ".GPU", ".SYS",
+    ".STRONG.CTA", ".STRONG.SM", ".STRONG.GPU", ".STRONG.SYS",
 ];
-const EVICT: Modifier = field(F::Evict, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA"]);
+pub(super) const EVICT: Modifier = field(F::Evict, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA"]);
 const ATOMIC_TYPE: Modifier =
     field(F::Size, 73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", ".BF16x2.RN"]);
-const ATOMIC: Modifier =
+pub(super) const ATOMIC: Modifier =
     field(F::Function, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"]);
-const REDUCTION: Modifier =
+pub(super) const REDUCTION: Modifier =
     field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
 /// Functions of ATOMS without data: arrival at an mbarrier, and a count of the lanes.
 const ARRIVE: Modifier = field(F::Function, 87, 4, &["!", "!", "!", "!", "!", "!", "!", "!", "!", ".ARRIVE"]);
@@ -213,7 +150,8 @@ pub(super) fn add(t: &mut Rows) {
     for row in t.0[first..].iter_mut().filter(|row| full(row)) {
         row.until = row.until.min(Arch::Sm90);
     }
-    barriers_in_memory(t);
+    t.span(Arch::Sm90, Arch::Sm90, barriers_in_memory);
+    t.row(Fence, 0x3c6, 0, &[], &[field(F::Scope, 72, 1, &[".S", ".G"])]).since = Arch::Sm90;
     fences(t);
     let transpose = field(F::Transpose, 78, 2, &[".M88", ".MT88", ".M816", ".M832"]);
     let count = field(F::Count, 72, 2, &["", ".2", ".4"]);
@@ -294,24 +232,22 @@ fn loads_and_stores(t: &mut Rows) {
 
 fn atomics(t: &mut Rows) {
     let target = pred(81);
-    let described = address(70, NO_BIT, 64, 71);
-    let first = t.0.len();
-    for (op, plain, with) in [(Atom, 0x38a, 0x198a), (Atomg, 0x3a8, 0x19a8)] {
-        let slots = |address| [target, D, address, reg(32)];
-        let fields = |e| [e, ATOMIC, EVICT, ATOMIC_TYPE, ORDER];
-        // Turing wants the unused third source to be RZ.
-        let unused = reg(64).hidden(Hide::Always);
-        ordered(t, op, plain, &[target, D, LOCAL, reg(32), unused], &fields(E), ATOM);
-        ordered(t, op, with, &slots(described), &fields(ALWAYS_E), ATOM);
-    }
+    // Turing wants the unused third source to be RZ.
+    let unused = reg(64).hidden(Hide::Always);
+    let plain = [target, D, LOCAL, reg(32), unused];
+    let described = [target, D, address(70, NO_BIT, 64, 71), reg(32)];
     let red_slots = [address(90, NO_BIT, 64, 71), reg(32)];
-    ordered(t, Red, 0x198e, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, ATOMIC_TYPE, ORDER], ATOM);
-    ordered(t, Red, 0x98e, &[LOCAL, reg(32)], &[E, REDUCTION, EVICT, ATOMIC_TYPE, ORDER], ATOM);
     // sm_90 gave the floating-point additions opcodes and types of their own, renumbered the others,
     // and renamed RED.
-    for row in &mut t.0[first..] {
-        row.until = row.until.min(Arch::Sm89);
-    }
+    t.span(Arch::Sm75, Arch::Sm89, |t| {
+        for (op, opcode, with) in [(Atom, 0x38a, 0x198a), (Atomg, 0x3a8, 0x19a8)] {
+            let fields = |e| [e, ATOMIC, EVICT, ATOMIC_TYPE, ORDER];
+            ordered(t, op, opcode, &plain, &fields(E), ATOM);
+            ordered(t, op, with, &described, &fields(ALWAYS_E), ATOM);
+        }
+        ordered(t, Red, 0x198e, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, ATOMIC_TYPE, ORDER], ATOM);
+        ordered(t, Red, 0x98e, &[LOCAL, reg(32)], &[E, REDUCTION, EVICT, ATOMIC_TYPE, ORDER], ATOM);
+    });
     for (op, opcode) in [(AtomCas, 0x38b), (AtomgCas, 0x3a9)] {
         let kind = field(F::Size, 73, 3, &["", ".S32", ".64"]);
         let wide = field(F::Size, 73, 3, &["!", "!", "!", "!", ".128"]);
@@ -319,8 +255,7 @@ fn atomics(t: &mut Rows) {
         let compare = field(F::Function, 87, 1, &[".CAS"]);
         let slots = [target, D, LOCAL, reg(32), reg(64)];
         t.row(op, opcode, 0, &slots, &[E, compare, EVICT, wide, order]).since = Arch::Sm90;
-        let slots = [target, D, LOCAL, reg(32), reg(64)];
-        ordered(t, op, opcode, &slots, &[E, field(F::Function, 87, 1, &[".CAS"]), EVICT, kind, ORDER], ATOM);
+        ordered(t, op, opcode, &slots, &[E, compare, EVICT, kind, ORDER], ATOM);
         if op == AtomCas {
             let spin = field(F::Function, 87, 2, &["!", ".CAST", "!", ".CAST.SPIN"]);
             ordered(t, op, opcode, &slots, &[E, spin, EVICT, kind, ORDER], ATOM);
@@ -350,28 +285,24 @@ fn atomics(t: &mut Rows) {
             ".F64.RN",
         ],
     );
-    let (atom_slots, wide) = always_paired(&[target, D, described, reg(32)]);
+    let (atom_slots, wide) = always_paired(&described);
     let (red_slots, red_wide) = always_paired(&red_slots);
     let add = field(F::Function, 88, 2, &[".ADD", ".MIN", ".MAX"]);
     let order = field(F::Order, 77, 4, STORE_ORDERS);
-    let first = t.0.len();
-    for (op, whole, float) in [(Atom, 0x198a, 0x19a2), (Atomg, 0x19a8, 0x19a3)] {
-        t.row(op, whole, wide, &atom_slots, &[ALWAYS_E, ATOMIC, EVICT, integers, order]);
-        t.row(op, float, wide, &atom_slots, &[ALWAYS_E, add, EVICT, floats, order]);
-    }
-    let unused = reg(64).hidden(Hide::Always);
-    let plain = [target, D, LOCAL, reg(32), unused];
-    for (op, whole, float) in [(Atom, 0x38a, 0x3a2), (Atomg, 0x3a8, 0x3a3)] {
-        t.row(op, whole, 0, &plain, &[E, ATOMIC, EVICT, integers, order]);
-        t.row(op, float, 0, &plain, &[E, add, EVICT, floats, order]);
-    }
-    t.row(Redg, 0x98e, 0, &[LOCAL, reg(32)], &[E, REDUCTION, EVICT, integers, order]);
-    t.row(Redg, 0x9a6, 0, &[LOCAL, reg(32)], &[E, add, EVICT, floats, order]);
-    t.row(Redg, 0x198e, red_wide, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
-    t.row(Redg, 0x19a6, red_wide, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
-    for row in &mut t.0[first..] {
-        row.since = Arch::Sm90;
-    }
+    t.span(Arch::Sm90, Arch::Sm120, |t| {
+        for (op, whole, float) in [(Atom, 0x198a, 0x19a2), (Atomg, 0x19a8, 0x19a3)] {
+            t.row(op, whole, wide, &atom_slots, &[ALWAYS_E, ATOMIC, EVICT, integers, order]);
+            t.row(op, float, wide, &atom_slots, &[ALWAYS_E, add, EVICT, floats, order]);
+        }
+        for (op, whole, float) in [(Atom, 0x38a, 0x3a2), (Atomg, 0x3a8, 0x3a3)] {
+            t.row(op, whole, 0, &plain, &[E, ATOMIC, EVICT, integers, order]);
+            t.row(op, float, 0, &plain, &[E, add, EVICT, floats, order]);
+        }
+        t.row(Redg, 0x98e, 0, &[LOCAL, reg(32)], &[E, REDUCTION, EVICT, integers, order]);
+        t.row(Redg, 0x9a6, 0, &[LOCAL, reg(32)], &[E, add, EVICT, floats, order]);
+        t.row(Redg, 0x198e, red_wide, &red_slots, &[ALWAYS_E, REDUCTION, EVICT, integers, order]);
+        t.row(Redg, 0x19a6, red_wide, &red_slots, &[ALWAYS_E, add, EVICT, floats, order]);
+    });
 
     let atoms_type = field(F::Size, 73, 2, &["", ".S32", ".64"]);
     t.row(Atoms, 0x38c, 0, &[D, SHARED, reg(32)], &[ATOMIC, atoms_type]).since = Arch::Sm80;
@@ -379,12 +310,10 @@ fn atomics(t: &mut Rows) {
     t.row(Atoms, 0x198c, 0, &[D, SHARED_UNIFORM, reg(32)], &[ATOMIC, atoms_type]);
     let word = field(F::Size, 73, 2, &[".32"]);
     let pair = field(F::Size, 73, 2, &["!", "!", ".64"]);
-    t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[ARRIVE, pair]);
-    let row = t.0.len() - 1;
-    (t.0[row].since, t.0[row].until) = (Arch::Sm80, Arch::Sm89);
-    t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT, word]).until = Arch::Sm89;
-    let row = t.0.len() - 1;
-    t.0[row].since = Arch::Sm80;
+    t.span(Arch::Sm80, Arch::Sm89, |t| {
+        t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[ARRIVE, pair]);
+        t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT, word]);
+    });
     let word = field(F::Size, 73, 3, &[".32"]);
     t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT_HOPPER, word]).since = Arch::Sm90;
     let operands = [D, SHARED, reg(32), reg(64)];
@@ -393,7 +322,6 @@ fn atomics(t: &mut Rows) {
 }
 
 fn barriers_in_memory(t: &mut Rows) {
-    let first = t.0.len();
     let place = |wide| placed(24, (40, 24), wide, NO_BIT, 64, NO_BIT);
     let try_wait = field(F::TryWait, 72, 1, &["", ".TRYWAIT"]);
     let phase = field(F::Function, 70, 2, &["!", ".PHASECHK.TRANS64"]);
@@ -417,10 +345,6 @@ fn barriers_in_memory(t: &mut Rows) {
         descriptor: NO_BIT,
     });
     t.row(Syncs, 0x15b2, 0, &[ureg(16), uniform, ureg(32)], &[exchange]).uniform_guard = true;
-    for row in &mut t.0[first..] {
-        (row.since, row.until) = (Arch::Sm90, Arch::Sm90);
-    }
-    t.row(Fence, 0x3c6, 0, &[], &[field(F::Scope, 72, 1, &[".S", ".G"])]).since = Arch::Sm90;
 }
 
 fn fences(t: &mut Rows) {

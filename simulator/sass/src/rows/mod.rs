@@ -83,7 +83,6 @@ fields! {
     High "The high part of the result: `.HI`.",
     ShiftType "SHF: 0 S64, 1 U64, 2 S32, 3 U32.",
     SignExtend32 "`.SX32`.",
-    Lut "Truth table.",
     Nan "A NaN operand makes the result NaN: `.NAN`.",
     BFloat "Result as 1.0f or 0.0f instead of a mask: `.BF`.",
     BFloat16 "Packed bfloat16 instead of half: `.BF16_V2`.",

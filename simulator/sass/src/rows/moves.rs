@@ -2,7 +2,8 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
-use crate::{Hide, Slot, SlotKind};
+use super::float::{FTZ, ROUND};
+use crate::{Arch, Hide, Slot, SlotKind};
 
 const D: Slot = reg(16);
 const A: Slot = reg(24);
@@ -15,21 +16,20 @@ const PR: Slot = slot(SlotKind::AllPredicates);
 const SWIZZLE: Slot = slot(SlotKind::Signs(32));
 
 pub(super) fn add(t: &mut Rows) {
-    let round = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
     let derivative = field(F::NoDerivative, 77, 1, &["", ".NDV"]);
-    t.row(Fswzadd, 0x822, 0, &[D, A, reg(64), SWIZZLE], &[super::float::FTZ, round, derivative]);
+    t.row(Fswzadd, 0x822, 0, &[D, A, reg(64), SWIZZLE], &[FTZ, ROUND, derivative]);
     // Which lanes of each quad are written, printed where not all are.
     t.alu(Mov, 0x002, FORMS_B, 0, &[D, B, imm(72, 4).hidden(Hide::Ones)], &[]);
     t.alu(Sel, 0x007, FORMS_B, 0, &[D, A, B, PS], &[]);
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
     t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;
     t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
-    t.span(crate::Arch::Sm75, crate::Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]));
-    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]));
+    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]));
+    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]));
     t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
     let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
     t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
-    t.row(Voteu, 0x886, 0, &[ureg(16).hidden(Hide::Neutral), upred(81), PS], &[vote]).fixed = 0;
+    t.row(Voteu, 0x886, 0, &[ureg(16).hidden(Hide::Neutral), upred(81), PS], &[vote]);
     let lut_a = imm_split((64, 3), (72, 5));
     let lut_b = imm(16, 8);
     t.row(Plop3, 0x81c, 0, &[P1, pred(84), PS, pred_not(77, 80), pred_not(68, 71), lut_a, lut_b], &[]);
@@ -55,7 +55,7 @@ pub(super) fn add(t: &mut Rows) {
     );
     let plain = field(F::Function, 84, 1, &[""]);
     let or = field(F::Function, 84, 1, &["!", ".OR"]);
-    t.span(crate::Arch::Sm90, crate::Arch::Sm120, |t| {
+    t.span(Arch::Sm90, Arch::Sm120, |t| {
         t.row(R2ur, 0x2ca, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[plain]);
         t.row(R2ur, 0x2ca, 0, &[P1, ureg(16), A], &[or]);
     });
@@ -65,14 +65,14 @@ pub(super) fn add(t: &mut Rows) {
     let table = imm(72, 8);
     t.alu(Plop3, 0x01f, &[1, 5, 6], 0, &[P1, pred(84), signs(24), B, signs(64), table, lut_b], &[sign(3)]);
     t.alu(Plop3, 0x01e, &[1, 5, 6], 0, &[P1, pred(84), PS, B, signs(64), table, lut_b], &[sign(3)]);
-    t.span(crate::Arch::Sm80, crate::Arch::Sm120, |t| {
+    t.span(Arch::Sm80, Arch::Sm120, |t| {
         let c = pred_not(68, 71);
         t.alu(Plop3, 0x01d, &[1, 5, 6], 0, &[P1, pred(84), PS, B, c, table, lut_b], &[sign(3)]);
     });
     // Bit 67 takes the third source from the uniform predicates.
     t.row(Plop3, 0x81c, 1 << 67, &[P1, pred(84), PS, pred_not(77, 80), upred_not(68, 71), lut_a, lut_b], &[]);
-    t.row(R2ur, 0x3c2, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[]).until = crate::Arch::Sm89;
+    t.row(R2ur, 0x3c2, 0, &[P1.hidden(Hide::Neutral), ureg(16), A], &[]).until = Arch::Sm89;
     let redux = field(F::Function, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]);
     t.row(Redux, 0x3c4, 0, &[ureg(16), A], &[redux, field(F::Signed, 73, 1, &["", ".S32"])]).since =
-        crate::Arch::Sm80;
+        Arch::Sm80;
 }

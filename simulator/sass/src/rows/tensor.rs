@@ -2,6 +2,7 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
+use super::float::ROUND;
 use crate::row::NO_BIT;
 use crate::{Arch, Hide, Slot};
 
@@ -55,14 +56,13 @@ fn products(t: &mut Rows, enable: Slot, first: Arch) {
         reg_m(64, marks(75, 74, NO_BIT)),
         enable,
     ];
-    let round = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
-    t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 76, 1, &[".884"]), round]).until = Arch::Sm89;
+    t.row(Dmma, 0x23f, 0, &dmma, &[field(F::Shape, 76, 1, &[".884"]), ROUND]).until = Arch::Sm89;
     t.row(
         Dmma,
         0x23f,
         0,
         &dmma,
-        &[field(F::Shape, 76, 2, &[".8x8x4", ".16x8x4", ".16x8x8", ".16x8x16"]), round],
+        &[field(F::Shape, 76, 2, &[".8x8x4", ".16x8x4", ".16x8x8", ".16x8x16"]), ROUND],
     )
     .since = Arch::Sm90;
 
@@ -121,23 +121,19 @@ fn products(t: &mut Rows, enable: Slot, first: Arch) {
     let sparse = field(F::Sparse, 80, 1, &["!", ".SP"]);
     let shape = field(F::Shape, 75, 2, &[".16816", ".16832"]);
     let sparse_shape = field(F::Shape, 75, 2, &["!", ".16832", ".16864"]);
-    let signed = |slot: Slot, marks| match slot.kind {
-        crate::SlotKind::Register { lo, half, reuse, tag, .. } => {
-            Slot { kind: crate::SlotKind::Register { lo, marks, half, reuse, tag }, ..slot }
-        }
-        _ => slot,
-    };
-    let a = signed(row_a, marks(72, NO_BIT, NO_BIT));
-    let b = signed(column_b, marks(63, NO_BIT, NO_BIT));
-    let ada = |row: &mut crate::Row| (row.since, row.until) = (Arch::Sm89, Arch::Sm89);
-    ada(t.row(Qmma, 0x27a, 1 << 74, &[D, a, b, C, enable], &[dense, shape, accumulate, source_a, source_b]));
-    ada(t.row(
-        Qmma,
-        0x27a,
-        1 << 74,
-        &[D, a, b, C, enable, METADATA, SELECTOR],
-        &[sparse, sparse_shape, accumulate, source_a, source_b, METADATA_REUSE],
-    ));
+    let a = reg_tag_m(24, ".ROW", marks(72, NO_BIT, NO_BIT));
+    let b = reg_tag_m(32, ".COL", marks(63, NO_BIT, NO_BIT));
+    t.span(Arch::Sm89, Arch::Sm89, |t| {
+        let fields = [dense, shape, accumulate, source_a, source_b];
+        t.row(Qmma, 0x27a, 1 << 74, &[D, a, b, C, enable], &fields);
+        t.row(
+            Qmma,
+            0x27a,
+            1 << 74,
+            &[D, a, b, C, enable, METADATA, SELECTOR],
+            &[sparse, sparse_shape, accumulate, source_a, source_b, METADATA_REUSE],
+        );
+    });
     if !sparsity {
         // Turing knows dense products of halves and integers.
         let all = t.0.split_off(start);

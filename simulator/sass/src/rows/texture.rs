@@ -2,6 +2,7 @@
 use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
+use super::memory::{ATOMIC, EVICT, LOAD, ORDER, REDUCTION, SIZE, STORE, ordered};
 use crate::row::NO_BIT;
 use crate::{Arch, Bits, Hide, Modifier, Slot, SlotKind};
 
@@ -21,7 +22,6 @@ const GATHER_SHAPE: Slot = slot(SlotKind::Word {
 const MASK: Slot = imm(72, 4).hidden(Hide::Ones);
 const RESIDENT: Slot = pred(81).hidden(Hide::LeadingOrNeutral);
 const SCATTER: Modifier = field(F::Scatter, 60, 1, &["", ".SCR"]);
-const EVICT: Modifier = field(F::Evict, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA"]);
 const HALF_RESULT: Modifier = field(F::DestinationType, 79, 2, &["", ".F16.RN", ".F16.RZ"]);
 const NODEP: Modifier = field(F::NoDependency, 90, 1, &["", ".NODEP"]);
 const DEPTH: Modifier = field(F::DepthCompare, 78, 1, &["", ".DC"]);
@@ -130,7 +130,6 @@ pub(super) fn add(t: &mut Rows) {
 fn surfaces(t: &mut Rows) {
     let shape = field(F::Shape, 61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D"]);
     let bytes = field(F::ByteAddress, 72, 1, &["", ".BA"]);
-    let size = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128"]);
     let coordinates = slot(SlotKind::Address {
         base: 24,
         offset: Bits::run(0, 0),
@@ -149,11 +148,6 @@ fn surfaces(t: &mut Rows) {
     );
     let kinds =
         field(F::Size, 73, 3, &["", ".S32", ".U64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".SD32", ".SD64"]);
-    let reduction =
-        field(F::Function, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
-    let atomic =
-        field(F::Function, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"]);
-    let order = super::memory::ORDER;
     // By a register, by bank and offset, by a described bank.
     let handles = [vec![unreused(64)], vec![imm(54, 5), imm(40, 14)], vec![ureg(40), imm(46, 8)]];
     let opcodes = [
@@ -169,32 +163,22 @@ fn surfaces(t: &mut Rows) {
         for (op, opcodes) in opcodes {
             for (handle, opcode) in handles.iter().zip(opcodes) {
                 let (front, fields, orders): (&[Slot], &[Modifier], _) = match op {
-                    Suld => {
-                        (&[d, coordinates], &[bytes, shape, EVICT, size, order, out], super::memory::LOAD)
+                    Suld => (&[d, coordinates], &[bytes, shape, EVICT, SIZE, ORDER, out], LOAD),
+                    Sust => (&[coordinates, data], &[bytes, shape, EVICT, SIZE, ORDER, out], STORE),
+                    SuldFormat => (&[d, coordinates], &[shape, EVICT, ORDER, components, out], LOAD),
+                    SustFormat => (&[coordinates, data], &[shape, EVICT, ORDER, components, out], STORE),
+                    Sured => {
+                        (&[coordinates, data], &[bytes, shape, REDUCTION, EVICT, kinds, ORDER, out], STORE)
                     }
-                    Sust => {
-                        (&[coordinates, data], &[bytes, shape, EVICT, size, order, out], super::memory::STORE)
-                    }
-                    SuldFormat => {
-                        (&[d, coordinates], &[shape, EVICT, order, components, out], super::memory::LOAD)
-                    }
-                    SustFormat => {
-                        (&[coordinates, data], &[shape, EVICT, order, components, out], super::memory::STORE)
-                    }
-                    Sured => (
-                        &[coordinates, data],
-                        &[bytes, shape, reduction, EVICT, kinds, order, out],
-                        super::memory::STORE,
-                    ),
                     _ => (
                         &[pred(81).hidden(Hide::Neutral), d, coordinates, data],
-                        &[bytes, shape, atomic, EVICT, kinds, order, out],
-                        super::memory::STORE,
+                        &[bytes, shape, ATOMIC, EVICT, kinds, ORDER, out],
+                        STORE,
                     ),
                 };
                 let resident: &[Slot] = if matches!(op, Suld | SuldFormat) { &[RESIDENT] } else { &[] };
                 let slots = [front, handle, resident].concat();
-                super::memory::ordered(t, op, opcode, &slots, fields, orders);
+                ordered(t, op, opcode, &slots, fields, orders);
             }
         }
     });

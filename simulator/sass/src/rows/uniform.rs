@@ -3,7 +3,7 @@ use super::FieldId as F;
 use super::Op::*;
 use super::build::*;
 use super::float::BOOL;
-use super::integer::{INT_COMPARE, IS_EXTENDED, NOT_EXTENDED, SHIFT, SIGNED};
+use super::integer::{INT_COMPARE, IS_EXTENDED, NOT_EXTENDED, SHIFT, SIGNED, WRAP};
 use crate::row::NO_BIT;
 use crate::{Hide, MarkBits, Slot, SlotKind};
 
@@ -49,8 +49,8 @@ pub(super) fn add(t: &mut Rows) {
         t.ualu(Ulea, 0x091, B_ONLY, 0, &lea(A_I, B_I), &[high, IS_EXTENDED, sx32]);
     }
     t.ualu(Usel, 0x087, B_ONLY, 0, &[D, A, B, PS], &[]);
-    t.ualu(Ubmsk, 0x09b, B_ONLY, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"])]);
-    t.ualu(Usgxt, 0x09a, B_ONLY, 0, &[D, A, B], &[field(F::Wrap, 75, 1, &["", ".W"]), SIGNED]);
+    t.ualu(Ubmsk, 0x09b, B_ONLY, 0, &[D, A, B], &[WRAP]);
+    t.ualu(Usgxt, 0x09a, B_ONLY, 0, &[D, A, B], &[WRAP, SIGNED]);
     t.row(Umov, 0x882, 0, &[D, imm(32, 32)], &[]).uniform_guard = true;
     t.row(Umov, 0x1c82, 0, &[D, ureg(32)], &[]).uniform_guard = true;
     let sh = field(F::ShiftResult, 74, 1, &["", ".SH"]);
