@@ -1,5 +1,6 @@
 //! nvdisasm's spelling.
 use crate::code::is_hidden;
+use crate::lane::convert::FloatFormat;
 use crate::row::{ALWAYS, NO_BIT, uniform_width};
 use crate::{
     Arch, Bank, FieldId, Half, HalfBits, Hide, ImmediateKind, Instruction, Marks, Op, Operand, SlotKind,
@@ -37,9 +38,13 @@ fn exponential(value: f64, decimals: usize) -> String {
     format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-fn float(value: f64, negative: bool, quiet: bool) -> String {
+/// A floating-point number of the low bits of `bits`.
+fn float(bits: u64, format: FloatFormat) -> String {
+    let (value, fields) = (format.value(bits), format.format());
+    let negative = bits & fields.sign_bit() != 0;
     let sign = if negative { '-' } else { '+' };
     if value.is_nan() {
+        let quiet = bits >> (fields.fraction_bits - 1) & 1 != 0;
         return format!("{sign}{}NAN ", if quiet { 'Q' } else { 'S' });
     }
     if value.is_infinite() {
@@ -55,19 +60,9 @@ fn float(value: f64, negative: bool, quiet: bool) -> String {
     general(value, 20)
 }
 
-fn half_to_f64(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let fraction = f64::from(bits & 0x3ff);
-    match bits >> 10 & 31 {
-        0 => sign * fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        exponent => sign * (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
-    }
-}
-
-fn bfloat_to_f64(bits: u16) -> f64 {
-    f64::from(f32::from_bits(u32::from(bits) << 16))
+/// Two 16-bit numbers, the high one first.
+fn floats(bits: u64, format: FloatFormat) -> String {
+    format!("{}, {}", float(bits >> 16, format), float(bits, format))
 }
 
 fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
@@ -77,30 +72,12 @@ fn immediate(bits: u64, width: u8, kind: ImmediateKind) -> String {
             let unused = 64 - u32::from(width);
             signed(((bits << unused) as i64) >> unused)
         }
-        ImmediateKind::F32 => {
-            let raw = bits as u32;
-            float(f64::from(f32::from_bits(raw)), raw >> 31 == 1, raw >> 22 & 1 == 1)
-        }
-        ImmediateKind::F64High => {
-            let value = f64::from_bits(bits << 32);
-            float(value, bits >> 31 & 1 == 1, bits >> 19 & 1 == 1)
-        }
-        ImmediateKind::F16 => {
-            let half = bits as u16;
-            float(half_to_f64(half), half >> 15 == 1, half >> 9 & 1 == 1)
-        }
-        ImmediateKind::Bf16 => {
-            let half = bits as u16;
-            float(bfloat_to_f64(half), half >> 15 == 1, half >> 6 & 1 == 1)
-        }
-        ImmediateKind::F16x2 => {
-            let one = |h: u16| float(half_to_f64(h), h >> 15 == 1, h >> 9 & 1 == 1);
-            format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
-        }
-        ImmediateKind::Bf16x2 => {
-            let one = |h: u16| float(bfloat_to_f64(h), h >> 15 == 1, h >> 6 & 1 == 1);
-            format!("{}, {}", one((bits >> 16) as u16), one(bits as u16))
-        }
+        ImmediateKind::F32 => float(bits, FloatFormat::F32),
+        ImmediateKind::F64High => float(bits << 32, FloatFormat::F64),
+        ImmediateKind::F16 => float(bits, FloatFormat::F16),
+        ImmediateKind::Bf16 => float(bits, FloatFormat::Bf16),
+        ImmediateKind::F16x2 => floats(bits, FloatFormat::F16),
+        ImmediateKind::Bf16x2 => floats(bits, FloatFormat::Bf16),
     }
 }
 

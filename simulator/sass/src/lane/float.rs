@@ -5,7 +5,7 @@
 //! of the exponent (measured on H200). Saturation, minimum and maximum were measured too.
 
 use super::soft::{self, Format};
-use super::{FloatCompare, FloatMode, Rounding, Subnormals};
+use super::{FloatCompare, FloatMode, Rounding, Subnormals, min_max};
 
 /// The NaN that FP32 instructions produce (measured on H200).
 pub const NAN: u32 = 0x7fff_ffff;
@@ -168,18 +168,7 @@ pub fn ffma(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
 #[inline(always)]
 pub fn fmnmx(a: u32, b: u32, minimum: bool, flushes: bool, nan: bool) -> u32 {
     let (a, b) = (flush_if(a, flushes), flush_if(b, flushes));
-    match (is_nan(a), is_nan(b)) {
-        (false, false) => {
-            if (ordered(a) < ordered(b)) == minimum {
-                a
-            } else {
-                b
-            }
-        }
-        (true, false) if !nan => b,
-        (false, true) if !nan => a,
-        _ => NAN,
-    }
+    min_max([a, b], [is_nan(a), is_nan(b)], ordered(a) < ordered(b), minimum, nan, NAN)
 }
 
 /// FMNMX.XORSIGN: [`fmnmx`] with a sign that is negative where the signs of `raw_a` and `raw_b` differ.

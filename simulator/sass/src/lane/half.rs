@@ -4,7 +4,7 @@
 //! [`NAN`] in both formats. Arithmetic, `.FTZ`, `.SAT`, `.RELU`, minimum and maximum were measured on H200.
 
 use super::soft::{self, Format};
-use super::{Boolean, FloatCompare, Rounding};
+use super::{Boolean, FloatCompare, Rounding, min_max};
 
 /// The NaN that half-precision instructions produce.
 pub const NAN: u16 = 0x7fff;
@@ -178,18 +178,8 @@ pub fn hadd_f32(a: u16, b: u16, format: HalfFormat) -> u32 {
 #[inline(always)]
 pub fn hmnmx(a: u16, b: u16, minimum: bool, nan: bool, mode: HalfMode) -> u16 {
     let (a, b) = (mode.flush(a), mode.flush(b));
-    match (mode.format.is_nan(a), mode.format.is_nan(b)) {
-        (false, false) => {
-            if (ordered(a) < ordered(b)) == minimum {
-                a
-            } else {
-                b
-            }
-        }
-        (true, false) if !nan => b,
-        (false, true) if !nan => a,
-        _ => NAN,
-    }
+    let nans = [mode.format.is_nan(a), mode.format.is_nan(b)];
+    min_max([a, b], nans, ordered(a) < ordered(b), minimum, nan, NAN)
 }
 
 /// HMNMX2.XORSIGN, one half: [`hmnmx`] with a sign that is negative where the signs of `raw_a` and `raw_b`

@@ -8,6 +8,21 @@
 //! Nothing here allocates, panics or is unsafe: every bit pattern is a legal operand. Where a rule
 //! was not measured on a card, the function says so.
 
+/// Declares the values of an instruction field, in order from 0, with the list of them.
+macro_rules! field_values {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// All of them, in the order of the instruction field.
+            pub const ALL: [$name; [$($name::$variant),*].len()] = [$($name::$variant),*];
+        }
+    };
+}
+
 pub mod atomic;
 pub mod convert;
 pub mod double;
@@ -19,82 +34,40 @@ pub mod mufu;
 pub mod soft;
 pub mod warp;
 
-/// Rounding mode of a floating-point operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rounding {
-    /// `RN`: to nearest, ties to even.
-    Nearest,
-    /// `RM`: towards minus infinity (also `FLOOR`).
-    Down,
-    /// `RP`: towards plus infinity (also `CEIL`).
-    Up,
-    /// `RZ`: towards zero (also `TRUNC`).
-    Zero,
-}
-
-impl Rounding {
-    /// All four, in the order of the two-bit instruction field (RN, RM, RP, RZ).
-    pub const ALL: [Rounding; 4] = [Rounding::Nearest, Rounding::Down, Rounding::Up, Rounding::Zero];
-
-    /// The mode that a two-bit instruction field names; higher bits are not looked at.
-    #[inline(always)]
-    pub const fn from_code(code: u32) -> Rounding {
-        match code & 3 {
-            0 => Rounding::Nearest,
-            1 => Rounding::Down,
-            2 => Rounding::Up,
-            _ => Rounding::Zero,
-        }
+field_values! {
+    /// Rounding mode of a floating-point operation.
+    pub enum Rounding {
+        /// `RN`: to nearest, ties to even.
+        Nearest,
+        /// `RM`: towards minus infinity (also `FLOOR`).
+        Down,
+        /// `RP`: towards plus infinity (also `CEIL`).
+        Up,
+        /// `RZ`: towards zero (also `TRUNC`).
+        Zero,
     }
 }
 
-/// The sixteen comparisons of FSETP, FSET, DSETP and HSETP2.
-///
-/// The numbers are the instruction field's, and also say what each does: bit 0 holds for less,
-/// bit 1 for equal, bit 2 for greater, bit 3 for unordered operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the vendor's and say it all")]
-pub enum FloatCompare {
-    F = 0,
-    LT = 1,
-    EQ = 2,
-    LE = 3,
-    GT = 4,
-    NE = 5,
-    GE = 6,
-    NUM = 7,
-    NAN = 8,
-    LTU = 9,
-    EQU = 10,
-    LEU = 11,
-    GTU = 12,
-    NEU = 13,
-    GEU = 14,
-    T = 15,
+impl Rounding {
+    /// The mode that a two-bit instruction field names; higher bits are not looked at.
+    #[inline(always)]
+    pub const fn from_code(code: u32) -> Rounding {
+        Rounding::ALL[(code & 3) as usize]
+    }
+}
+
+field_values! {
+    /// The sixteen comparisons of FSETP, FSET, DSETP and HSETP2.
+    ///
+    /// The numbers are the instruction field's, and also say what each does: bit 0 holds for less,
+    /// bit 1 for equal, bit 2 for greater, bit 3 for unordered operands.
+    #[expect(missing_docs, reason = "the names are the vendor's and say it all")]
+    pub enum FloatCompare {
+        F, LT, EQ, LE, GT, NE, GE, NUM, NAN, LTU, EQU, LEU, GTU, NEU, GEU, T,
+    }
 }
 
 impl FloatCompare {
-    /// All sixteen, in the order of the instruction field.
-    pub const ALL: [FloatCompare; 16] = [
-        FloatCompare::F,
-        FloatCompare::LT,
-        FloatCompare::EQ,
-        FloatCompare::LE,
-        FloatCompare::GT,
-        FloatCompare::NE,
-        FloatCompare::GE,
-        FloatCompare::NUM,
-        FloatCompare::NAN,
-        FloatCompare::LTU,
-        FloatCompare::EQU,
-        FloatCompare::LEU,
-        FloatCompare::GTU,
-        FloatCompare::NEU,
-        FloatCompare::GEU,
-        FloatCompare::T,
-    ];
-
     /// The comparison that a four-bit instruction field names; higher bits are not looked at.
     #[inline(always)]
     pub const fn from_code(code: u32) -> FloatCompare {
@@ -104,54 +77,51 @@ impl FloatCompare {
     /// Whether the comparison holds. FP16 and FP32 operands are widened first.
     #[inline(always)]
     pub fn holds(self, a: f64, b: f64) -> bool {
-        let relation = u8::from(a < b)
-            | u8::from(a == b) << 1
-            | u8::from(a > b) << 2
-            | u8::from(a.is_nan() | b.is_nan()) << 3;
-        self as u8 & relation != 0
+        self.meets([a < b, a == b, a > b, a.is_nan() | b.is_nan()])
     }
 
     /// Whether the comparison holds for FP32 operands.
     #[inline(always)]
     pub fn holds_f32(self, a: f32, b: f32) -> bool {
-        let relation = u8::from(a < b)
-            | u8::from(a == b) << 1
-            | u8::from(a > b) << 2
-            | u8::from(a.is_nan() | b.is_nan()) << 3;
+        self.meets([a < b, a == b, a > b, a.is_nan() | b.is_nan()])
+    }
+
+    #[inline(always)]
+    fn meets(self, [less, equal, greater, unordered]: [bool; 4]) -> bool {
+        let relation =
+            u8::from(less) | u8::from(equal) << 1 | u8::from(greater) << 2 | u8::from(unordered) << 3;
         self as u8 & relation != 0
     }
 }
 
-/// The eight comparisons of ISETP.
-///
-/// The numbers are the instruction field's: bit 0 holds for less, bit 1 for equal, bit 2 for greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the vendor's and say it all")]
-pub enum IntegerCompare {
-    F = 0,
-    LT = 1,
-    EQ = 2,
-    LE = 3,
-    GT = 4,
-    NE = 5,
-    GE = 6,
-    T = 7,
+/// A minimum or maximum of two operands: by their order where both are numbers, else by whether a NaN wins.
+#[inline(always)]
+fn min_max<T>([a, b]: [T; 2], nans: [bool; 2], less: bool, minimum: bool, nan_wins: bool, nan: T) -> T {
+    match nans {
+        [false, false] => {
+            if less == minimum {
+                a
+            } else {
+                b
+            }
+        }
+        [true, false] if !nan_wins => b,
+        [false, true] if !nan_wins => a,
+        _ => nan,
+    }
+}
+
+field_values! {
+    /// The eight comparisons of ISETP.
+    ///
+    /// The numbers are the instruction field's: bit 0 holds for less, bit 1 for equal, bit 2 for greater.
+    #[expect(missing_docs, reason = "the names are the vendor's and say it all")]
+    pub enum IntegerCompare {
+        F, LT, EQ, LE, GT, NE, GE, T,
+    }
 }
 
 impl IntegerCompare {
-    /// All eight, in the order of the instruction field.
-    pub const ALL: [IntegerCompare; 8] = [
-        IntegerCompare::F,
-        IntegerCompare::LT,
-        IntegerCompare::EQ,
-        IntegerCompare::LE,
-        IntegerCompare::GT,
-        IntegerCompare::NE,
-        IntegerCompare::GE,
-        IntegerCompare::T,
-    ];
-
     /// The comparison that a three-bit instruction field names; higher bits are not looked at.
     #[inline(always)]
     pub const fn from_code(code: u32) -> IntegerCompare {

@@ -17,47 +17,33 @@ const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = 0x7f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
 
-/// Function of a MUFU instruction. The numbers are the instruction field's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Function {
-    /// Cosine of 2πx.
-    Cos = 0,
-    /// Sine of 2πx.
-    Sin = 1,
-    /// 2^x.
-    Ex2 = 2,
-    /// log2(x).
-    Lg2 = 3,
-    /// 1/x.
-    Rcp = 4,
-    /// 1/sqrt(x).
-    Rsq = 5,
-    /// 1/x of the high word of an FP64 number.
-    Rcp64h = 6,
-    /// 1/sqrt(x) of the high word of an FP64 number.
-    Rsq64h = 7,
-    /// sqrt(x).
-    Sqrt = 8,
-    /// tanh(x).
-    Tanh = 9,
+field_values! {
+    /// Function of a MUFU instruction. The numbers are the instruction field's.
+    pub enum Function {
+        /// Cosine of 2πx.
+        Cos,
+        /// Sine of 2πx.
+        Sin,
+        /// 2^x.
+        Ex2,
+        /// log2(x).
+        Lg2,
+        /// 1/x.
+        Rcp,
+        /// 1/sqrt(x).
+        Rsq,
+        /// 1/x of the high word of an FP64 number.
+        Rcp64h,
+        /// 1/sqrt(x) of the high word of an FP64 number.
+        Rsq64h,
+        /// sqrt(x).
+        Sqrt,
+        /// tanh(x).
+        Tanh,
+    }
 }
 
 impl Function {
-    /// All ten, in the order of the instruction field.
-    pub const ALL: [Function; 10] = [
-        Function::Cos,
-        Function::Sin,
-        Function::Ex2,
-        Function::Lg2,
-        Function::Rcp,
-        Function::Rsq,
-        Function::Rcp64h,
-        Function::Rsq64h,
-        Function::Sqrt,
-        Function::Tanh,
-    ];
-
     /// The function that the four-bit field names; 10 to 15 name none.
     pub fn from_code(code: u32) -> Option<Function> {
         Function::ALL.get(code as usize).copied()

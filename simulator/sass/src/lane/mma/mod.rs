@@ -104,9 +104,6 @@ impl Numerics {
         Numerics { fraction_bits: 13, step_bytes: 16, floor_below: 118, result_bits: 13 };
 }
 
-/// The former name, for HMMA.
-pub type Generation = Numerics;
-
 /// HMMA without `.SP`: [`float_mma`] with equal types. `k` is the last number of the shape.
 pub fn hmma(
     factor: Factor,
