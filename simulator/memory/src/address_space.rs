@@ -1,9 +1,11 @@
 //! A GPU's virtual address space: which memory lies where, and with which rights.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 use super::{Backing, PAGE, words};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +159,58 @@ pub struct AddressMap {
     limit: u64,
 }
 
+/// Accessors of words of one width.
+macro_rules! words {
+    ($word:ident, $atomic:ident, $load:ident, $store:ident, $update:ident) => {
+        #[doc = concat!("Loads a `", stringify!($word), "`: one atomic acquire load where aligned, in parts otherwise.")]
+        pub fn $load(&self, va: u64) -> Result<$word, MmuFault> {
+            let mut bytes = [0; size_of::<$word>()];
+            if !va.is_multiple_of(bytes.len() as u64) {
+                self.read(va, &mut bytes)?;
+                return Ok($word::from_le_bytes(bytes));
+            }
+            let span = self.translate(va, bytes.len() as u64, AccessKind::Read)?;
+            // SAFETY: aligned, and inside the span.
+            Ok(unsafe { $atomic::from_ptr(span.pointer.cast()) }.load(Ordering::Acquire))
+        }
+
+        #[doc = concat!("Stores a `", stringify!($word), "`: one atomic release store where aligned, in parts otherwise.")]
+        pub fn $store(&self, va: u64, value: $word) -> Result<(), MmuFault> {
+            let bytes = value.to_le_bytes();
+            if !va.is_multiple_of(bytes.len() as u64) {
+                return self.write(va, &bytes);
+            }
+            let span = self.translate(va, bytes.len() as u64, AccessKind::Write)?;
+            // SAFETY: aligned, inside the span, writable.
+            unsafe { $atomic::from_ptr(span.pointer.cast()) }.store(value, Ordering::Release);
+            Ok(())
+        }
+
+        #[doc = concat!("Replaces an aligned `", stringify!($word), "` by `update` of it in one step and returns what it \
+                         was. `None` where `va` is not aligned.")]
+        pub fn $update(
+            &self,
+            va: u64,
+            mut update: impl FnMut($word) -> $word,
+        ) -> Result<Option<$word>, MmuFault> {
+            let bytes = size_of::<$word>() as u64;
+            if !va.is_multiple_of(bytes) {
+                return Ok(None);
+            }
+            let span = self.translate(va, bytes, AccessKind::Atomic)?;
+            // SAFETY: aligned, inside the span, writable.
+            let word = unsafe { $atomic::from_ptr(span.pointer.cast()) };
+            let mut old = word.load(Ordering::Relaxed);
+            while let Err(now) =
+                word.compare_exchange_weak(old, update(old), Ordering::AcqRel, Ordering::Relaxed)
+            {
+                old = now;
+            }
+            Ok(Some(old))
+        }
+    };
+}
+
 impl AddressMap {
     /// Index of the first entry that ends after `va`.
     fn first_after(&self, va: u64) -> usize {
@@ -241,84 +295,8 @@ impl AddressMap {
         Ok(())
     }
 
-    /// Loads 32 bits: one atomic acquire load where aligned, byte by byte otherwise.
-    pub fn load_u32(&self, va: u64) -> Result<u32, MmuFault> {
-        if !va.is_multiple_of(4) {
-            let mut bytes = [0; 4];
-            self.read(va, &mut bytes)?;
-            return Ok(u32::from_le_bytes(bytes));
-        }
-        let span = self.translate(va, 4, AccessKind::Read)?;
-        // SAFETY: aligned, and inside the span.
-        Ok(unsafe { AtomicU32::from_ptr(span.pointer.cast()) }.load(Ordering::Acquire))
-    }
-
-    /// Loads 64 bits: one atomic acquire load where aligned, in parts otherwise.
-    pub fn load_u64(&self, va: u64) -> Result<u64, MmuFault> {
-        if !va.is_multiple_of(8) {
-            let mut bytes = [0; 8];
-            self.read(va, &mut bytes)?;
-            return Ok(u64::from_le_bytes(bytes));
-        }
-        let span = self.translate(va, 8, AccessKind::Read)?;
-        // SAFETY: aligned, and inside the span.
-        Ok(unsafe { AtomicU64::from_ptr(span.pointer.cast()) }.load(Ordering::Acquire))
-    }
-
-    /// Stores 32 bits: one atomic release store where aligned, byte by byte otherwise.
-    pub fn store_u32(&self, va: u64, value: u32) -> Result<(), MmuFault> {
-        if !va.is_multiple_of(4) {
-            return self.write(va, &value.to_le_bytes());
-        }
-        let span = self.translate(va, 4, AccessKind::Write)?;
-        // SAFETY: aligned, inside the span, writable.
-        unsafe { AtomicU32::from_ptr(span.pointer.cast()) }.store(value, Ordering::Release);
-        Ok(())
-    }
-
-    /// Stores 64 bits: one atomic release store where aligned, in parts otherwise.
-    pub fn store_u64(&self, va: u64, value: u64) -> Result<(), MmuFault> {
-        if !va.is_multiple_of(8) {
-            return self.write(va, &value.to_le_bytes());
-        }
-        let span = self.translate(va, 8, AccessKind::Write)?;
-        // SAFETY: aligned, inside the span, writable.
-        unsafe { AtomicU64::from_ptr(span.pointer.cast()) }.store(value, Ordering::Release);
-        Ok(())
-    }
-
-    /// Replaces an aligned 32-bit word by `update` of it in one step and returns what it was. `None` where `va` is not
-    /// aligned.
-    pub fn update_u32(&self, va: u64, mut update: impl FnMut(u32) -> u32) -> Result<Option<u32>, MmuFault> {
-        if !va.is_multiple_of(4) {
-            return Ok(None);
-        }
-        let span = self.translate(va, 4, AccessKind::Atomic)?;
-        // SAFETY: aligned, inside the span, writable.
-        let word = unsafe { AtomicU32::from_ptr(span.pointer.cast()) };
-        let mut old = word.load(Ordering::Relaxed);
-        while let Err(now) = word.compare_exchange_weak(old, update(old), Ordering::AcqRel, Ordering::Relaxed)
-        {
-            old = now;
-        }
-        Ok(Some(old))
-    }
-
-    /// As [`AddressMap::update_u32`], for 64 bits.
-    pub fn update_u64(&self, va: u64, mut update: impl FnMut(u64) -> u64) -> Result<Option<u64>, MmuFault> {
-        if !va.is_multiple_of(8) {
-            return Ok(None);
-        }
-        let span = self.translate(va, 8, AccessKind::Atomic)?;
-        // SAFETY: aligned, inside the span, writable.
-        let word = unsafe { AtomicU64::from_ptr(span.pointer.cast()) };
-        let mut old = word.load(Ordering::Relaxed);
-        while let Err(now) = word.compare_exchange_weak(old, update(old), Ordering::AcqRel, Ordering::Relaxed)
-        {
-            old = now;
-        }
-        Ok(Some(old))
-    }
+    words!(u32, AtomicU32, load_u32, store_u32, update_u32);
+    words!(u64, AtomicU64, load_u64, store_u64, update_u64);
 
     /// The mapping that holds `va`: first address, bytes, name of the memory.
     pub fn at(&self, va: u64) -> Option<(u64, u64, &str)> {

@@ -141,24 +141,23 @@ impl Reduction {
         self.long(signed, extend(memory), extend(payload)) as u32
     }
 
-    /// Applies it to aligned memory in one step.
-    pub(crate) fn apply(
+    /// Applies it to memory in one step.
+    fn apply(
         self,
         map: &AddressMap,
         address: u64,
         width: Width,
         signed: bool,
         payload: u64,
-    ) -> Result<(), MmuFault> {
-        match width {
+    ) -> Result<(), SemaphoreError> {
+        let before = match width {
             Width::Word => {
-                map.update_u32(address, |memory| self.word(signed, memory, payload as u32))?;
+                map.update_u32(address, |memory| self.word(signed, memory, payload as u32))?.map(u64::from)
             }
-            Width::Long => {
-                map.update_u64(address, |memory| self.long(signed, memory, payload))?;
-            }
-        }
-        Ok(())
+            Width::Long => map.update_u64(address, |memory| self.long(signed, memory, payload))?,
+        };
+        let misaligned = SemaphoreError::Misaligned { address, alignment: width.bytes() };
+        before.map(|_| ()).ok_or(misaligned)
     }
 }
 

@@ -3,6 +3,7 @@
 use nv_abi::{arch::Generation, rm::class};
 
 use super::{Bar, Profile, Tpc};
+use crate::memory::AddressSpace;
 
 /// `NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2`.
 const CLASSES: &[u32] = &[
@@ -111,7 +112,7 @@ pub(super) fn profile() -> Profile {
         sm_version: 0x900,
         vram_bytes: 0x8c6_6c00 << 10,
         reserved_vram_bytes: (0x8c6_6c00 - 0x8bc_cfc0) << 10,
-        address_limit: 1 << 57,
+        address_limit: AddressSpace::LIMIT_57_BITS,
         channel_classes: &[
             class::VOLTA_CHANNEL_GPFIFO_A,
             class::TURING_CHANNEL_GPFIFO_A,
