@@ -227,8 +227,9 @@ impl Compute {
         if field(data, &D::CONDITIONAL_TRAP) != 0 {
             return Err(self.not_simulated(method, "CONDITIONAL_TRAP"));
         }
-        let reduction = graphics_reduction(data, &D::REDUCTION_ENABLE, &D::REDUCTION_OP, &D::REDUCTION_FORMAT)
-            .map_err(|reason| self.bad_value(method, data, reason))?;
+        let reduction =
+            graphics_reduction(data, &D::REDUCTION_ENABLE, &D::REDUCTION_OP, &D::REDUCTION_FORMAT)
+                .map_err(|reason| self.bad_value(method, data, reason))?;
         let semaphore = Release {
             address: registers.address(&SET_REPORT_SEMAPHORE_A, &SET_REPORT_SEMAPHORE_B),
             payload: registers.get(&SET_REPORT_SEMAPHORE_C).into(),
@@ -258,8 +259,9 @@ impl Compute {
         let long = field(data, &X::PAYLOAD_SIZE64) != 0 || size == X::STRUCTURE_SIZE::SEMAPHORE_TWO_WORDS;
         let lower = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_LOWER));
         let upper = u64::from(registers.get(&SET_REPORT_SEMAPHORE_PAYLOAD_UPPER));
-        let reduction = graphics_reduction(data, &X::REDUCTION_ENABLE, &X::REDUCTION_OP, &X::REDUCTION_FORMAT)
-            .map_err(|reason| self.bad_value(method, data, reason))?;
+        let reduction =
+            graphics_reduction(data, &X::REDUCTION_ENABLE, &X::REDUCTION_OP, &X::REDUCTION_FORMAT)
+                .map_err(|reason| self.bad_value(method, data, reason))?;
         let semaphore = Release {
             address: registers
                 .address(&SET_REPORT_SEMAPHORE_ADDRESS_UPPER, &SET_REPORT_SEMAPHORE_ADDRESS_LOWER),

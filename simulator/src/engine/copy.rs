@@ -26,6 +26,13 @@ const CHUNK: usize = 256 << 10;
 const LAUNCH: u32 = LAUNCH_DMA.address;
 const RENDER_ENABLE: u32 = SET_RENDER_ENABLE_C.address;
 
+/// Fields of LAUNCH_DMA, in the classes that have them, that make something else of a copy than a copy.
+const UNUSUAL: &[(&str, &str)] = &[
+    ("COPY_TYPE", "secure copies"),
+    ("VPRMODE", "protected video memory"),
+    ("MEMORY_SCRUB_ENABLE", "memory scrubbing"),
+];
+
 /// A component of a remapped element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Component {
@@ -69,7 +76,7 @@ impl Copy {
         data: u32,
     ) -> Result<(), Fault> {
         match method.address {
-            LAUNCH => self.launch(context, registers, data),
+            LAUNCH => self.launch(context, registers, method, data),
             RENDER_ENABLE if field(data, &SET_RENDER_ENABLE_C::MODE) != SET_RENDER_ENABLE_C::MODE::TRUE => {
                 Err(self.not_simulated(method.name, "conditional transfers"))
             }
@@ -78,8 +85,19 @@ impl Copy {
         }
     }
 
-    fn launch(&mut self, context: &mut Context<'_>, registers: &Registers, data: u32) -> Result<(), Fault> {
+    fn launch(
+        &mut self,
+        context: &mut Context<'_>,
+        registers: &Registers,
+        method: &Method,
+        data: u32,
+    ) -> Result<(), Fault> {
         use LAUNCH_DMA as L;
+        for (name, what) in UNUSUAL {
+            if method.layout.field(name).is_some_and(|row| field(data, row) != 0) {
+                return Err(self.not_simulated(LAUNCH_DMA.name, *what));
+            }
+        }
         let transfer = field(data, &L::DATA_TRANSFER_TYPE);
         match transfer {
             L::DATA_TRANSFER_TYPE::NONE => {}

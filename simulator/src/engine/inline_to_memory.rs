@@ -117,8 +117,7 @@ impl InlineToMemory {
         let launch = transfer.launch;
         self.transfer = None;
         if field(launch, &L::COMPLETION_TYPE) == L::COMPLETION_TYPE::RELEASE_SEMAPHORE {
-            let refuse =
-                |reason| Fault::BadValue { class, method: LAUNCH_DMA.name, data: launch, reason };
+            let refuse = |reason| Fault::BadValue { class, method: LAUNCH_DMA.name, data: launch, reason };
             let reduction =
                 graphics_reduction(launch, &L::REDUCTION_ENABLE, &L::REDUCTION_OP, &L::REDUCTION_FORMAT)
                     .map_err(refuse)?;

@@ -179,6 +179,20 @@ fn copies_that_are_not_simulated_say_so() {
 }
 
 #[test]
+fn a_copy_that_is_more_than_a_copy_is_refused_by_name() {
+    for (launch, what) in
+        [(0x10_0182, "secure copies"), (0x40_0182, "protected video memory"), (0x80_0182, "memory scrubbing")]
+    {
+        let rig = Rig::new(Profile::h200());
+        let mut channel = rig.channel();
+        let mut words = vec![inc_const(4, 0, 1), 0xc8b5];
+        words.extend([inc(4, 0x418, 1), 4, inc(4, 0x300, 1), launch]);
+        let report = rig.fault(&mut channel, &words);
+        assert!(report.to_string().contains(what), "{report}");
+    }
+}
+
+#[test]
 fn a_copy_faults_on_what_is_not_mapped() {
     let rig = Rig::new(Profile::ad102());
     let length = 16;
