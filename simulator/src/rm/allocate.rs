@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, btree_map::Entry},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
 };
 
 use nv_abi::{
@@ -19,7 +19,7 @@ use nv_abi::{
 };
 
 use super::{Client, Kernel, Kind, Object, Refusal, VaSpace};
-use crate::{client_memory, memory::AddressSpace};
+use crate::client_memory;
 
 /// What a constructor gets.
 pub(super) struct Allocation {
@@ -164,7 +164,7 @@ impl Kernel {
             })
             .transpose()?;
         let allocation = Allocation { client: root, parent, new: handle, class, params, depends: Vec::new() };
-        if let Some(params) = self.construct(allocation, handle)? {
+        if let Some(params) = self.construct(allocation)? {
             client_memory::write(pointer, params.bytes())?;
         }
         Ok(())
@@ -256,7 +256,7 @@ impl Kernel {
     }
 
     /// Builds the object, gives it the handle and returns the updated parameters.
-    fn construct(&mut self, mut allocation: Allocation, handle: u32) -> Result<Option<Record>, Refusal> {
+    fn construct(&mut self, mut allocation: Allocation) -> Result<Option<Record>, Refusal> {
         let class = allocation.class;
         let constructor = CONSTRUCTORS.iter().find(|(internal, _)| *internal == class.internal);
         let Some((_, constructor)) = constructor else {
@@ -266,9 +266,9 @@ impl Kernel {
         let mut object = Object::new(allocation.parent, class, kind);
         object.depends = allocation.depends;
         if let Kind::Device { gpu, .. } | Kind::Subdevice { gpu } = object.kind {
-            self.cache.add_object(allocation.client, handle, gpu);
+            self.cache.add_object(allocation.client, allocation.new, gpu);
         }
-        self.insert(allocation.client, handle, object)?;
+        self.insert(allocation.client, allocation.new, object)?;
         Ok(allocation.params)
     }
 
@@ -301,13 +301,7 @@ impl Kernel {
         if !state.is_attached() {
             return Err(Status::INVALID_DEVICE.into());
         }
-        let space = VaSpace {
-            gpu,
-            space: AddressSpace::new(state.profile.address_limit),
-            externally_owned: false,
-            registered: AtomicBool::new(false),
-        };
-        Ok(Kind::Device { gpu, space: Arc::new(space) })
+        Ok(Kind::Device { gpu, space: VaSpace::new(gpu, state.profile.address_limit, false) })
     }
 
     fn new_subdevice(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
@@ -389,13 +383,7 @@ impl Kernel {
         let end = if size == 0 { limit } else { end };
         // Without a size the space goes on to the end; the answer says how far that is.
         a.set(&VaSpaceParams::vaSize, end - base)?;
-        let space = VaSpace {
-            gpu,
-            space: AddressSpace::new(end),
-            externally_owned,
-            registered: AtomicBool::new(false),
-        };
-        Ok(Kind::VaSpace(Arc::new(space)))
+        Ok(Kind::VaSpace(VaSpace::new(gpu, end, externally_owned)))
     }
 
     /// The address space of the device above an object.
@@ -417,14 +405,26 @@ impl Kernel {
         }
     }
 
+    /// The address space that a parameter names, which the new object then depends on; `None` where it names none.
+    fn named_space(&self, a: &mut Allocation, field: &StructField) -> Result<Option<Arc<VaSpace>>, Refusal> {
+        let handle = a.handle(field)?;
+        if handle == 0 {
+            return Ok(None);
+        }
+        a.depends.push(handle);
+        Ok(Some(self.va_space(a.client, handle)?))
+    }
+
+    /// The same, or the device's where the parameter names none.
+    pub(super) fn space_of(&self, a: &mut Allocation, field: &StructField) -> Result<Arc<VaSpace>, Refusal> {
+        match self.named_space(a, field)? {
+            Some(space) => Ok(space),
+            None => Ok(self.default_space(a.client, a.parent)?),
+        }
+    }
+
     fn new_virtual_memory(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
-        let handle = a.handle(&VirtualParams::hVASpace)?;
-        let space = if handle == 0 {
-            self.default_space(a.client, a.parent)?
-        } else {
-            a.depends.push(handle);
-            self.va_space(a.client, handle)?
-        };
+        let space = self.space_of(a, &VirtualParams::hVASpace)?;
         let (offset, limit) = (a.get(&VirtualParams::offset)?, a.get(&VirtualParams::limit)?);
         if limit != 0 && limit < offset {
             return Err(Status::INVALID_ARGUMENT.into());
@@ -436,13 +436,7 @@ impl Kernel {
     fn new_channel_group(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
         let gpu = self.gpu_of(a.client, a.parent)?;
         let engine = a.get(&Group::engineType)? as u32;
-        let handle = a.handle(&Group::hVASpace)?;
-        let space = if handle == 0 {
-            None
-        } else {
-            a.depends.push(handle);
-            Some(self.va_space(a.client, handle)?)
-        };
+        let space = self.named_space(a, &Group::hVASpace)?;
         let state = &mut self.gpus[gpu];
         if state.profile.runlist(engine).is_none() {
             return Err(Status::INVALID_ARGUMENT.into());
@@ -458,22 +452,14 @@ impl Kernel {
     }
 
     fn new_context_share(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
-        let handle = a.handle(&ContextShare::hVASpace)?;
-        let space = if handle == 0 {
-            self.default_space(a.client, a.parent)?
-        } else {
-            a.depends.push(handle);
-            self.va_space(a.client, handle)?
-        };
+        let space = self.space_of(a, &ContextShare::hVASpace)?;
         // Measured on H200: UVM must have taken the space over first.
         if !space.is_usable() {
             return Err(Status::INVALID_STATE.into());
         }
         let flags = (a.get(&ContextShare::flags)? as u32).to_le_bytes();
         let wanted = a.get(&ContextShare::subctxId)? as u32;
-        let client = self.clients.get_mut(&a.client).ok_or(Status::INVALID_CLIENT)?;
-        let group = client.objects.get_mut(&a.parent).map(|object| &mut object.kind);
-        let Some(Kind::ChannelGroup { subcontexts, .. }) = group else {
+        let Kind::ChannelGroup { subcontexts, .. } = &mut self.object_mut(a.client, a.parent)?.kind else {
             return Err(Status::INVALID_OBJECT_PARENT.into());
         };
         // The synchronous one is subcontext 0; measured on H200: asynchronous ones are given out from the top.

@@ -94,13 +94,12 @@ impl Kernel {
     /// The SM that an exception happened on and its registers, newest first.
     fn exception(&self, target: Target) -> Result<Option<(u32, SmState)>, Status> {
         let (host, channel, cleared) = self.debugger(target)?;
-        let gpu = self.gpu_of(target.client, target.object)?;
-        let sms = self.gpus[gpu].profile.sm_count().max(1);
+        let sms = self.sm_count(target)?.max(1);
         let shown = |report: &&FaultReport| report.channel == channel && report.time > cleared;
         let reports = host.faults();
         let fault = reports.iter().rev().find(shown).and_then(|report| report.fault.exception());
         // Blocks go round the SMs.
-        Ok(fault.and_then(|fault| Some((fault.cta[0] % sms, registers(fault)?))))
+        Ok(fault.and_then(|fault| Some(((u64::from(fault.cta[0]) % sms) as u32, registers(fault)?))))
     }
 
     pub(super) fn set_mode_mmu_debug(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -115,9 +114,8 @@ impl Kernel {
     /// channel and is kept for the session.
     pub(super) fn set_exception_mask(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         let mask = p.get(&ExceptionMask::exceptionMask)? as u32;
-        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
-        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
-            Some(Kind::Debugger { exception_mask, .. }) => {
+        match &mut self.object_mut(target.client, target.object)?.kind {
+            Kind::Debugger { exception_mask, .. } => {
                 *exception_mask = mask;
                 Ok(())
             }
@@ -142,9 +140,8 @@ impl Kernel {
 
     /// From now on the session's exceptions so far are none.
     fn clear_exceptions(&mut self, target: Target) -> Result<(), Status> {
-        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
-        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
-            Some(Kind::Debugger { cleared, .. }) => {
+        match &mut self.object_mut(target.client, target.object)?.kind {
+            Kind::Debugger { cleared, .. } => {
                 *cleared = host::now();
                 Ok(())
             }
@@ -157,8 +154,7 @@ impl Kernel {
         target: Target,
         p: &mut Record,
     ) -> Result<(), Refusal> {
-        let gpu = self.gpu_of(target.client, target.object)?;
-        if p.get(&Clear::numSMsToClear)? > u64::from(self.gpus[gpu].profile.sm_count()) {
+        if p.get(&Clear::numSMsToClear)? > self.sm_count(target)? {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         Ok(self.clear_exceptions(target)?)
@@ -169,15 +165,24 @@ impl Kernel {
         target: Target,
         p: &mut Record,
     ) -> Result<(), Refusal> {
+        if self.state_of(target, p.get(&ClearSingle::smID)?)?.is_some() {
+            self.clear_exceptions(target)?;
+        }
+        Ok(())
+    }
+
+    fn sm_count(&self, target: Target) -> Result<u64, Status> {
         let gpu = self.gpu_of(target.client, target.object)?;
-        let sm = p.get(&ClearSingle::smID)?;
-        if sm >= u64::from(self.gpus[gpu].profile.sm_count()) {
-            return Err(Status::INVALID_ARGUMENT.into());
+        Ok(self.gpus[gpu].profile.sm_count().into())
+    }
+
+    /// The registers of one SM, where the session's exception happened on it.
+    fn state_of(&self, target: Target, sm: u64) -> Result<Option<SmState>, Status> {
+        if sm >= self.sm_count(target)? {
+            return Err(Status::INVALID_ARGUMENT);
         }
-        match self.exception(target)? {
-            Some((at, _)) if u64::from(at) == sm => Ok(self.clear_exceptions(target)?),
-            _ => Ok(()),
-        }
+        let exception = self.exception(target)?;
+        Ok(exception.filter(|(at, _)| u64::from(*at) == sm).map(|(_, state)| state))
     }
 
     pub(super) fn read_single_sm_error_state(
@@ -185,15 +190,7 @@ impl Kernel {
         target: Target,
         p: &mut Record,
     ) -> Result<(), Refusal> {
-        let gpu = self.gpu_of(target.client, target.object)?;
-        let sm = p.get(&Single::smID)?;
-        if sm >= u64::from(self.gpus[gpu].profile.sm_count()) {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
-        let state = match self.exception(target)? {
-            Some((at, state)) if u64::from(at) == sm => state,
-            _ => SmState::default(),
-        };
+        let state = self.state_of(target, p.get(&Single::smID)?)?.unwrap_or_default();
         p.set(&Single::smErrorState_hwwGlobalEsr, state.global_esr.into())?;
         p.set(&Single::smErrorState_hwwWarpEsr, state.warp_esr.into())?;
         p.set(&Single::smErrorState_hwwWarpEsrPc, state.program_counter & 0xffff_ffff)?;
@@ -210,9 +207,10 @@ impl Kernel {
         let fault = host.mmu_fault(channel);
         p.set(&States::mmuFault_valid, fault.is_some().into())?;
         p.set(&States::mmuFault_faultInfo, fault.map_or(0, |fault| fault.kind.number()).into())?;
-        if let Some((sm, state)) = self.exception(target)?
-            && let Some(at) = sm.checked_sub(first).filter(|at| *at < count)
-        {
+        let exception = self.exception(target)?;
+        for at in 0..count {
+            let here = exception.filter(|(sm, _)| sm.checked_sub(first) == Some(at));
+            let state = here.map(|(_, state)| state).unwrap_or_default();
             p.set_at(&States::smErrorStateArray_hwwGlobalEsr, at, state.global_esr.into())?;
             p.set_at(&States::smErrorStateArray_hwwWarpEsr, at, state.warp_esr.into())?;
             p.set_at(&States::smErrorStateArray_hwwWarpEsrPc, at, state.program_counter & 0xffff_ffff)?;

@@ -12,7 +12,7 @@ use nv_abi::{
     },
 };
 
-use super::{Kernel, Refusal};
+use super::{Kernel, Refusal, control::set_text};
 use crate::client_memory;
 
 /// Which descriptors take an ioctl.
@@ -250,10 +250,7 @@ impl Kernel {
             _ => return Err(Errno::EINVAL.into()),
         };
         p.set(&Version::reply, same.into())?;
-        let mut bytes = self.version.bytes();
-        for i in 0..Version::versionString.count {
-            p.set_at(&Version::versionString, i, bytes.next().unwrap_or(0).into())?;
-        }
+        set_text(p, &Version::versionString, &self.version)?;
         if same { Ok(()) } else { Err(Errno::EINVAL.into()) }
     }
 

@@ -114,18 +114,19 @@ impl State {
         }
     }
 
+    /// Event objects on a notifier that hear of it.
+    fn listening(&self, index: u32, hears: impl Fn(&Listener) -> bool) -> Vec<Listener> {
+        self.listeners.iter().filter(|l| l.index == index && hears(l)).copied().collect()
+    }
+
     /// Posts a notifier of a subdevice to all who armed it.
     fn post_subdevice(&mut self, gpu: usize, index: u32, info32: u32, info16: u16) {
-        let heard: Vec<Listener> = self
-            .listeners
-            .iter()
-            .filter(|l| l.index == index && !l.non_stall)
-            .filter(|l| matches!(l.source, Source::Subdevice { gpu: of, .. } if of == gpu))
-            .copied()
-            .collect();
         let mut fired = Vec::new();
-        for listener in heard {
-            let Source::Subdevice { handle, .. } = listener.source else { continue };
+        for listener in self.listening(index, |l| !l.non_stall) {
+            let Source::Subdevice { gpu: of, handle } = listener.source else { continue };
+            if of != gpu {
+                continue;
+            }
             let key = (listener.client, handle, index);
             if let Some(action) = self.actions.get(&key) {
                 if *action == Action::Single {
@@ -173,27 +174,16 @@ impl Events {
                         _ => return,
                     },
                 };
-                let heard: Vec<Listener> = state
-                    .listeners
-                    .iter()
-                    .filter(|l| l.non_stall && l.index == index)
-                    .filter(|l| matches!(l.source, Source::Subdevice { gpu: of, .. } if of == gpu))
-                    .copied()
-                    .collect();
-                for listener in heard {
+                let of_gpu =
+                    |l: &Listener| matches!(l.source, Source::Subdevice { gpu: of, .. } if of == gpu);
+                for listener in state.listening(index, |l| l.non_stall && of_gpu(l)) {
                     state.deliver(listener, 0, 0);
                 }
             }
             host::Event::RobustChannel { channel, xid } => {
                 state.post_subdevice(gpu, NV2080_NOTIFIERS_RC_ERROR, xid, RC_INFO16);
                 let of_channel = Source::Channel { gpu, channel };
-                let heard: Vec<Listener> = state
-                    .listeners
-                    .iter()
-                    .filter(|l| l.source == of_channel && l.index == CHANNEL_NOTIFIER_RC)
-                    .copied()
-                    .collect();
-                for listener in heard {
+                for listener in state.listening(CHANNEL_NOTIFIER_RC, |l| l.source == of_channel) {
                     state.deliver(listener, xid, 0);
                 }
             }

@@ -45,8 +45,8 @@ impl Kernel {
                 gpu.channels.remove(&channel.number);
             }
             Kind::ContextShare { subcontext, .. } => {
-                let group = self.clients.get_mut(&client).and_then(|c| c.objects.get_mut(&object.parent));
-                if let Some(Kind::ChannelGroup { subcontexts, .. }) = group.map(|group| &mut group.kind) {
+                let group = self.object_mut(client, object.parent).map(|group| &mut group.kind);
+                if let Ok(Kind::ChannelGroup { subcontexts, .. }) = group {
                     subcontexts.remove(&subcontext);
                 }
             }

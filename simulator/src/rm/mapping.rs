@@ -85,19 +85,24 @@ impl Kernel {
         Ok(p.set(&Map::flags, u32::from_le_bytes(flags).into())?)
     }
 
+    /// Forgets the CPU mapping of a client's memory that goes by an address.
+    fn take_cpu_mapping(&mut self, mapping: CpuMapping, address: u64) -> Result<(), Status> {
+        match self.cpu_mappings.get(&address) {
+            Some(known) if *known == mapping => {
+                self.cpu_mappings.remove(&address);
+                Ok(())
+            }
+            _ => Err(Status::INVALID_ADDRESS),
+        }
+    }
+
     /// RM_UNMAP_MEMORY: forgets a mapping; the client's own `munmap` takes it away.
     pub(super) fn rm_unmap_memory(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
         let (client, handle) = (p.get(&Unmap::hClient)? as u32, p.get(&Unmap::hMemory)? as u32);
         self.client(fd, client, Status::INVALID_CLIENT)?;
         self.object(client, handle)?;
-        let cookie = p.get(&Unmap::pLinearAddress)?;
-        match self.cpu_mappings.get(&cookie) {
-            Some(mapping) if mapping.client == client && mapping.memory == handle => {
-                self.cpu_mappings.remove(&cookie);
-                Ok(())
-            }
-            _ => Err(Status::INVALID_ADDRESS.into()),
-        }
+        let mapping = CpuMapping { client, memory: handle };
+        Ok(self.take_cpu_mapping(mapping, p.get(&Unmap::pLinearAddress)?)?)
     }
 
     /// RM_UPDATE_DEVICE_MAPPING_INFO: the client names a mapping by another address from now on.
@@ -107,18 +112,10 @@ impl Kernel {
         self.client(fd, client, Status::INVALID_CLIENT)?;
         self.object(client, handle)?;
         let (old, new) = (p.get(&UpdateMapping::pOldCpuAddress)?, p.get(&UpdateMapping::pNewCpuAddress)?);
-        match self.cpu_mappings.remove(&old) {
-            Some(mapping) if mapping.client == client && mapping.memory == handle => {
-                self.cpu_mappings.insert(new, mapping);
-                Ok(())
-            }
-            other => {
-                if let Some(mapping) = other {
-                    self.cpu_mappings.insert(old, mapping);
-                }
-                Err(Status::INVALID_ADDRESS.into())
-            }
-        }
+        let mapping = CpuMapping { client, memory: handle };
+        self.take_cpu_mapping(mapping, old)?;
+        self.cpu_mappings.insert(new, mapping);
+        Ok(())
     }
 
     /// The address space and range of a virtual memory object.

@@ -12,7 +12,7 @@ use nv_abi::{
     },
 };
 
-use super::{Kernel, Kind, Memory, MemoryHome, Object, Refusal, allocate::Allocation};
+use super::{Kernel, Kind, Memory, MemoryHome, Object, Refusal, VaSpace, allocate::Allocation};
 use crate::memory::{AliasError, Backing, PAGE};
 
 /// The page table kind of plain memory on Turing and later (NV_MMU_PTE_KIND_GENERIC_MEMORY, `dev_mmu`).
@@ -172,19 +172,27 @@ impl Kernel {
         Ok(Grant { memory, attr, attr2, alignment, offset })
     }
 
+    /// One past the highest address of a space that an NV50_MEMORY_VIRTUAL holds, mapped or not.
+    fn reserved_end(&self, space: &Arc<VaSpace>) -> u64 {
+        let objects = self.clients.values().flat_map(|client| client.objects.values());
+        let ends = objects.filter_map(|object| match &object.kind {
+            Kind::VirtualMemory { space: of, limit, .. }
+                if object.class.number == class::NV50_MEMORY_VIRTUAL && Arc::ptr_eq(of, space) =>
+            {
+                Some(limit.saturating_add(1))
+            }
+            _ => None,
+        });
+        ends.max().unwrap_or(0)
+    }
+
     /// NV50_MEMORY_VIRTUAL: a range of an address space, at a fixed place or wherever there is room.
     pub(super) fn new_virtual_allocation(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
         use NVOS32_ATTR::{LOCATION, PHYSICALITY};
         use NVOS32_ATTR2::{GPU_CACHEABLE, PAGE_SIZE_HUGE, ZBC};
         /// The page that ranges are cut to.
         const UNIT: u64 = 2 << 20;
-        let handle = a.handle(&P::hVASpace)?;
-        let space = if handle == 0 {
-            self.default_space(a.client, a.parent)?
-        } else {
-            a.depends.push(handle);
-            self.va_space(a.client, handle)?
-        };
+        let space = self.space_of(a, &P::hVASpace)?;
         let flags = (a.get(&P::flags)? as u32).to_le_bytes();
         let fixed = Bits::new(&flags).get(&NVOS32_ALLOC_FLAGS::FIXED_ADDRESS_ALLOCATE)? != 0;
         let size = a.get(&P::size)?;
@@ -194,7 +202,8 @@ impl Kernel {
         let offset = if fixed {
             a.get(&P::offset)?
         } else {
-            let lowest = space.space.snapshot().end().max(1 << 32);
+            let reserved = self.reserved_end(&space);
+            let lowest = space.space.snapshot().end().max(reserved).max(1 << 32);
             lowest.checked_next_multiple_of(UNIT).ok_or(Status::NO_MEMORY)?
         };
         let last = offset.checked_add(size - 1).filter(|last| *last < space.space.limit());

@@ -197,7 +197,7 @@ pub(crate) struct File {
 }
 
 /// A CPU mapping that RM knows of, by the cookie that RM_MAP_MEMORY returned.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuMapping {
     client: u32,
     memory: u32,
@@ -328,7 +328,7 @@ impl Kernel {
                     gpu.open = gpu.open.saturating_sub(1);
                 }
             }
-            Node::Uvm => uvm::close(self, file),
+            Node::Uvm => uvm::close(self, file.uvm),
         }
         Ok(())
     }
@@ -366,6 +366,11 @@ impl Kernel {
     pub(crate) fn object(&self, client: u32, handle: u32) -> Result<&Object, Status> {
         let client = self.clients.get(&client).ok_or(Status::INVALID_CLIENT)?;
         client.objects.get(&handle).ok_or(Status::OBJECT_NOT_FOUND)
+    }
+
+    pub(crate) fn object_mut(&mut self, client: u32, handle: u32) -> Result<&mut Object, Status> {
+        let client = self.clients.get_mut(&client).ok_or(Status::INVALID_CLIENT)?;
+        client.objects.get_mut(&handle).ok_or(Status::OBJECT_NOT_FOUND)
     }
 
     /// A memory object by handle.

@@ -163,6 +163,12 @@ pub(crate) struct VaSpace {
 }
 
 impl VaSpace {
+    /// An empty one for addresses below `limit`.
+    pub(crate) fn new(gpu: usize, limit: u64, externally_owned: bool) -> Arc<Self> {
+        let space = AddressSpace::new(limit);
+        Arc::new(Self { gpu, space, externally_owned, registered: AtomicBool::new(false) })
+    }
+
     /// Whether work may run in it: a space that UVM is to own must have been registered there.
     pub(crate) fn is_usable(&self) -> bool {
         !self.externally_owned || self.registered.load(Ordering::Relaxed)

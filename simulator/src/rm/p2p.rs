@@ -17,9 +17,8 @@ const FIRST_TOKEN: u64 = 0xfe00;
 
 impl Kernel {
     fn p2p(&mut self, target: Target) -> Result<(&mut Vec<u32>, &mut Vec<u32>), Status> {
-        let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
-        match client.objects.get_mut(&target.object).map(|object| &mut object.kind) {
-            Some(Kind::ThirdPartyP2p { spaces, memory, .. }) => Ok((spaces, memory)),
+        match &mut self.object_mut(target.client, target.object)?.kind {
+            Kind::ThirdPartyP2p { spaces, memory, .. } => Ok((spaces, memory)),
             _ => Err(Status::INVALID_OBJECT_HANDLE),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Fd, Node, Record,
+    Fd, Node, Record, StructField,
     rm::{
         NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS as Inherited,
         NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS as Export,
@@ -91,6 +91,18 @@ pub(crate) struct Exported {
     gpu: Option<usize>,
 }
 
+/// The policy that a call's fields say: target, rights, RS_SHARE_TYPE, action.
+fn policy(p: &Record, fields: [&StructField; 4]) -> Result<SharePolicy, Refusal> {
+    let [target, access, kind, action] = fields;
+    let policy = SharePolicy {
+        target: p.get(target)? as u32,
+        access: p.get(access)? as u32,
+        kind: p.get(kind)? as u16,
+        action: p.get(action)? as u8,
+    };
+    if policy.kind >= TYPE_MAX { Err(Status::INVALID_ARGUMENT.into()) } else { Ok(policy) }
+}
+
 impl Kernel {
     /// RM_DUP_OBJECT, with the checks in the module's order.
     pub(super) fn rm_dup_object(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
@@ -120,15 +132,15 @@ impl Kernel {
     /// RM_SHARE: who else may use an object.
     pub(super) fn rm_share(&mut self, fd: Fd, p: &mut Record) -> Result<(), Refusal> {
         let (client, handle) = (p.get(&Share::hClient)? as u32, p.get(&Share::hObject)? as u32);
-        let policy = SharePolicy {
-            target: p.get(&Share::sharePolicy_target)? as u32,
-            access: p.get(&Share::sharePolicy_accessMask_limbs)? as u32,
-            kind: p.get(&Share::sharePolicy_type)? as u16,
-            action: p.get(&Share::sharePolicy_action)? as u8,
-        };
-        if policy.kind >= TYPE_MAX {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
+        let policy = policy(
+            p,
+            [
+                &Share::sharePolicy_target,
+                &Share::sharePolicy_accessMask_limbs,
+                &Share::sharePolicy_type,
+                &Share::sharePolicy_action,
+            ],
+        )?;
         self.client(fd, client, Status::INVALID_CLIENT)?;
         if policy.kind == TYPE_CLIENT && !self.clients.contains_key(&policy.target) {
             return Err(Status::INVALID_CLIENT.into());
@@ -151,15 +163,15 @@ impl Kernel {
         target: Target,
         p: &mut Record,
     ) -> Result<(), Refusal> {
-        let policy = SharePolicy {
-            target: p.get(&Inherited::sharePolicy_target)? as u32,
-            access: p.get(&Inherited::sharePolicy_accessMask)? as u32,
-            kind: p.get(&Inherited::sharePolicy_type)? as u16,
-            action: p.get(&Inherited::sharePolicy_action)? as u8,
-        };
-        if policy.kind >= TYPE_MAX {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
+        let policy = policy(
+            p,
+            [
+                &Inherited::sharePolicy_target,
+                &Inherited::sharePolicy_accessMask,
+                &Inherited::sharePolicy_type,
+                &Inherited::sharePolicy_action,
+            ],
+        )?;
         let client = self.clients.get_mut(&target.client).ok_or(Status::INVALID_CLIENT)?;
         apply(&mut client.inherited_shares, policy);
         Ok(())

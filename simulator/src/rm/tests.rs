@@ -394,6 +394,39 @@ fn a_class_that_is_not_simulated_is_refused_and_remembered() {
 }
 
 #[test]
+fn virtual_ranges_are_kept_apart_while_nothing_is_mapped_there() {
+    use rm::NV_MEMORY_ALLOCATION_PARAMS as P;
+    const BYTES: u64 = 4 << 20;
+    let raw = Raw::new();
+    let device = raw.device();
+    let reserve = || {
+        let mut params = raw.record(&P::STRUCT, &[(&P::size, BYTES)]);
+        let range =
+            raw.alloc_with(raw.client, device, 0, class::NV50_MEMORY_VIRTUAL, Some(&mut params)).unwrap();
+        (range, params.get(&P::offset).unwrap())
+    };
+    let ((_, low), (range, high)) = (reserve(), reserve());
+    assert!(high >= low + BYTES, "{low:#x} and {high:#x}");
+    assert_eq!(raw.free(raw.client, range), Status::NV_OK);
+    assert_eq!(reserve().1, high, "what was freed is free");
+}
+
+#[test]
+fn a_control_without_a_public_name_is_answered_as_the_card_did_and_listed() {
+    let raw = Raw::new();
+    let subdevice = raw.subdevice(raw.device());
+    let word = 7_u32;
+    let pointer = &raw const word as u64;
+    assert_eq!(raw.control_raw(raw.client, subdevice, 0x2080_9038, pointer, 8), Status::INVALID_ARGUMENT);
+    assert!(raw.machine.unsupported().is_empty());
+    assert_eq!(raw.control_raw(raw.client, subdevice, 0x2080_9038, pointer, 4), Status::NV_OK);
+    assert_eq!(raw.control_raw(raw.client, subdevice, 0x2080_0145, 0, 0), Status::NV_OK);
+    let listed: Vec<String> = raw.machine.unsupported().into_iter().map(|lack| lack.what).collect();
+    assert!(listed[0].contains("0x20800145") && listed[1].contains("0x20809038"), "{listed:?}");
+    assert_eq!(word, 7);
+}
+
+#[test]
 fn freeing_takes_the_children_and_a_second_time_is_no_error() {
     let raw = Raw::new();
     let device = raw.device();

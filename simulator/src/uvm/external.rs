@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Branch, Record,
+    Branch, Record, StructField,
     rm::Status,
     uvm::{
         UVM_CREATE_EXTERNAL_RANGE_PARAMS as CreateRange, UVM_FREE_PARAMS as Free,
@@ -19,7 +19,7 @@ use crate::{
 
 pub(super) fn create(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let (base, length) = (p.get(&CreateRange::base)?, p.get(&CreateRange::length)?);
-    let end = range_end(base, length, PAGE)?;
+    let end = range_end(base, length)?;
     if space.overlaps(base, end) {
         return Err(Status::UVM_ADDRESS_IN_USE.into());
     }
@@ -34,59 +34,67 @@ pub(super) struct Attribute {
     pub(super) cached: bool,
 }
 
-/// UvmGpuMappingAttributes; types are checked before any GPU is looked for.
-pub(super) fn attribute(
-    uuid: (u64, u64),
-    mapping: u64,
-    caching: u64,
-    format: u64,
-) -> Result<Attribute, Status> {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&uuid.0.to_le_bytes());
-    bytes[8..].copy_from_slice(&uuid.1.to_le_bytes());
-    // UvmGpuMappingType: default, read-write-atomic, read-write, read-only.
-    let access = match mapping {
-        0 | 1 => Access::ReadWriteAtomic,
-        2 => Access::ReadWrite,
-        3 => Access::ReadOnly,
-        _ => return Err(Status::INVALID_ARGUMENT),
-    };
-    // Caching: default, uncached, cached. Format: default, block linear.
-    if caching > 2 || format > 1 {
-        return Err(Status::INVALID_ARGUMENT);
-    }
-    Ok(Attribute { uuid: bytes, access, cached: caching == 2 })
+/// Where a call has its array of UvmGpuMappingAttributes.
+pub(super) struct AttributeFields {
+    pub(super) count: StructField,
+    pub(super) uuid: [StructField; 2],
+    pub(super) mapping: StructField,
+    pub(super) caching: StructField,
+    pub(super) format: StructField,
 }
 
-fn attributes(p: &Record, count: u64) -> Result<Vec<Attribute>, Refusal> {
-    let mut attributes = Vec::new();
-    for i in 0..count as u32 {
-        let uuid = (
-            p.get_at(&Map::perGpuAttributes_gpuUuidLow, i)?,
-            p.get_at(&Map::perGpuAttributes_gpuUuidHigh, i)?,
-        );
-        attributes.push(attribute(
-            uuid,
-            p.get_at(&Map::perGpuAttributes_gpuMappingType, i)?,
-            p.get_at(&Map::perGpuAttributes_gpuCachingType, i)?,
-            p.get_at(&Map::perGpuAttributes_gpuFormatType, i)?,
-        )?);
+const MAP_ATTRIBUTES: AttributeFields = AttributeFields {
+    count: Map::gpuAttributesCount,
+    uuid: [Map::perGpuAttributes_gpuUuidLow, Map::perGpuAttributes_gpuUuidHigh],
+    mapping: Map::perGpuAttributes_gpuMappingType,
+    caching: Map::perGpuAttributes_gpuCachingType,
+    format: Map::perGpuAttributes_gpuFormatType,
+};
+
+impl AttributeFields {
+    /// How many there are; refused where the struct has no room for as many.
+    pub(super) fn count(&self, p: &Record) -> Result<u32, Refusal> {
+        let count = p.get(&self.count)?;
+        if count > self.mapping.count(p.branch()).into() {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        Ok(count as u32)
     }
-    Ok(attributes)
+
+    /// One of them. Types are checked before any GPU is looked for.
+    pub(super) fn get(&self, p: &Record, i: u32) -> Result<Attribute, Refusal> {
+        let mut uuid = [0; 16];
+        for (half, field) in uuid.as_chunks_mut::<8>().0.iter_mut().zip(&self.uuid) {
+            *half = p.get_at(field, i)?.to_le_bytes();
+        }
+        // UvmGpuMappingType: default, read-write-atomic, read-write, read-only.
+        let access = match p.get_at(&self.mapping, i)? {
+            0 | 1 => Access::ReadWriteAtomic,
+            2 => Access::ReadWrite,
+            3 => Access::ReadOnly,
+            _ => return Err(Status::INVALID_ARGUMENT.into()),
+        };
+        // Caching: default, uncached, cached. Format: default, block linear.
+        let caching = p.get_at(&self.caching, i)?;
+        if caching > 2 || p.get_at(&self.format, i)? > 1 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        Ok(Attribute { uuid, access, cached: caching == 2 })
+    }
 }
 
 pub(super) fn map_allocation(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let (base, length, offset) = (p.get(&Map::base)?, p.get(&Map::length)?, p.get(&Map::offset)?);
-    let end = range_end(base, length, PAGE)?;
+    let end = range_end(base, length)?;
     if !offset.is_multiple_of(PAGE) {
         return Err(Status::INVALID_ADDRESS.into());
     }
-    let count = p.get(&Map::gpuAttributesCount)?;
-    if count == 0 || count > Map::perGpuAttributes_gpuMappingType.count(kernel.branch).into() {
+    let count = MAP_ATTRIBUTES.count(p)?;
+    if count == 0 {
         return Err(Status::INVALID_ARGUMENT.into());
     }
     let range_base = space.external_range(base, end)?;
-    let attributes = attributes(p, count)?;
+    let attributes = (0..count).map(|i| MAP_ATTRIBUTES.get(p, i)).collect::<Result<Vec<_>, _>>()?;
     let mut done: Vec<Uuid> = Vec::new();
     for attribute in &attributes {
         if let Err(refusal) = map_one(kernel, space, p, range_base, (base, end, offset), attribute) {
@@ -151,7 +159,7 @@ fn map_one(
 
 pub(super) fn unmap(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let (base, length) = (p.get(&Unmap::base)?, p.get(&Unmap::length)?);
-    let end = range_end(base, length, PAGE)?;
+    let end = range_end(base, length)?;
     let range = space.external_range(base, end)?;
     let uuid = uuid(p, &Unmap::gpuUuid_uuid)?;
     space.gpu_space(&uuid)?;

@@ -116,7 +116,7 @@ pub(super) fn register_channel(
     // Only graphics and compute channels have buffers that need addresses.
     if channel.engine == NV2080_ENGINE_TYPE_GRAPHICS {
         let (base, length) = (p.get(&RegisterChannel::base)?, p.get(&RegisterChannel::length)?);
-        let end = range_end(base, length, PAGE)?;
+        let end = range_end(base, length)?;
         if end > va_space.space.limit() {
             return Err(Status::OUT_OF_RANGE.into());
         }

@@ -20,7 +20,7 @@ use nv_abi::{
 
 use super::{CPU, ClientView, RangeKind, Space, Uuid, range_end, uuid};
 use crate::{
-    memory::{Access, Backing, PAGE},
+    memory::{Access, Backing},
     rm::{Kernel, Refusal, VaSpace},
 };
 
@@ -79,7 +79,7 @@ fn covered(
     length: &StructField,
 ) -> Result<(u64, u64), Refusal> {
     let base = p.get(base)?;
-    let end = range_end(base, p.get(length)?, PAGE)?;
+    let end = range_end(base, p.get(length)?)?;
     space.check_managed(base, end)?;
     Ok((base, end))
 }
@@ -189,7 +189,7 @@ pub(super) fn destroy_group(_: &mut Kernel, space: &mut Space, p: &mut Record) -
 
 pub(super) fn set_group(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let base = p.get(&SetGroup::requestedBase)?;
-    let end = range_end(base, p.get(&SetGroup::length)?, PAGE)?;
+    let end = range_end(base, p.get(&SetGroup::length)?)?;
     let id = p.get(&SetGroup::rangeGroupId)?;
     let migratable = match (space.groups.get(&id), id) {
         (Some(migratable), _) => *migratable,
@@ -280,7 +280,7 @@ pub(super) fn migrate(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Resu
         (p.get(&Migrate::semaphoreAddress)?, p.get(&Migrate::semaphorePayload)? as u32);
     let synchronous = flags & ASYNC == 0;
     // An asynchronous call with a semaphore may have nothing to move.
-    let end = if length > 0 || synchronous || semaphore == 0 { range_end(base, length, PAGE)? } else { base };
+    let end = if length > 0 || synchronous || semaphore == 0 { range_end(base, length)? } else { base };
     if flags & !(ASYNC | TEST) != 0 || flags & TEST != 0 {
         return Err(Status::INVALID_ARGUMENT.into());
     }
@@ -323,7 +323,7 @@ pub(super) fn migrate_group(_: &mut Kernel, space: &mut Space, p: &mut Record) -
 /// DISCARD: the content may be lost, and is not.
 pub(super) fn discard(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let base = p.get(&Discard::base)?;
-    let end = range_end(base, p.get(&Discard::length)?, PAGE)?;
+    let end = range_end(base, p.get(&Discard::length)?)?;
     if p.get(&Discard::flags)? > 1 {
         return Err(Status::INVALID_ARGUMENT.into());
     }

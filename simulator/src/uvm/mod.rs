@@ -28,7 +28,7 @@ use nv_abi::{
 
 use crate::{
     memory::{Access, Backing, PAGE},
-    rm::{self, Kernel, Memory, Refusal, VaSpace, with_record},
+    rm::{Kernel, Memory, Refusal, VaSpace, with_record},
 };
 
 type Uuid = [u8; 16];
@@ -164,6 +164,7 @@ const HANDLERS: &[(u32, Handler)] = &[
 
 /// Runs a call of a UVM descriptor. The request is the bare number; the size is the module's own.
 pub(crate) fn ioctl(kernel: &mut Kernel, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+    // The module's own call does nothing: the descriptor's end is what ends its VA space.
     if request == u::UVM_DEINITIALIZE {
         return Ok(());
     }
@@ -188,12 +189,11 @@ pub(crate) fn ioctl(kernel: &mut Kernel, fd: Fd, request: u32, argument: &mut [u
 }
 
 /// Closes a UVM descriptor: the VA space with all its mappings, or the hold on the process's memory.
-pub(crate) fn close(kernel: &mut Kernel, file: rm::File) {
-    match file.uvm {
+pub(crate) fn close(kernel: &mut Kernel, file: File) {
+    match file {
         File::Fresh => {}
         File::Mm { of } => {
-            let owner = kernel.files.values_mut().find(|file| file.serial == of);
-            if let Some(File::Space(space)) = owner.map(|file| &mut file.uvm) {
+            if let Some(space) = kernel.uvm_space(of) {
                 space.mm = Mm::Released;
             }
         }
@@ -216,6 +216,14 @@ pub(crate) struct ClientView {
 }
 
 impl Kernel {
+    /// The VA space of a file, by serial; `None` where it is gone or has none.
+    fn uvm_space(&mut self, serial: u64) -> Option<&mut Space> {
+        match &mut self.files.get_mut(&serial)?.uvm {
+            File::Space(space) => Some(space),
+            File::Fresh | File::Mm { .. } => None,
+        }
+    }
+
     /// `mmap` of a UVM descriptor: a semaphore pool that is there, or managed memory that this makes. The file offset
     /// is the address.
     pub(crate) fn uvm_mmap(&mut self, fd: Fd, mapping: nv_abi::Mapping) -> Result<ClientView, Errno> {
@@ -224,14 +232,13 @@ impl Kernel {
             return Err(Errno::EINVAL);
         }
         let length = mapping.length.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
-        let end = range_end(mapping.offset, length, PAGE).map_err(|_| Errno::EINVAL)?;
+        let end = range_end(mapping.offset, length).map_err(|_| Errno::EINVAL)?;
         managed::map(space, mapping.offset, end)
     }
 
     /// `munmap` of a mapping of a UVM descriptor: managed memory goes with it, from whichever VA space has it.
-    pub(crate) fn uvm_munmap(&mut self, fd_serial: u64, base: u64, length: u64) {
-        let owner = self.files.values_mut().find(|file| file.serial == fd_serial);
-        if let Some(File::Space(space)) = owner.map(|file| &mut file.uvm) {
+    pub(crate) fn uvm_munmap(&mut self, serial: u64, base: u64, length: u64) {
+        if let Some(space) = self.uvm_space(serial) {
             managed::unmap(space, base, base.saturating_add(length));
         }
     }
@@ -254,8 +261,8 @@ fn uuid(p: &Record, field: &StructField) -> Result<Uuid, Refusal> {
 }
 
 /// The end of a range of whole pages that is neither empty nor at address 0.
-fn range_end(base: u64, length: u64, unit: u64) -> Result<u64, Status> {
-    let aligned = base.is_multiple_of(unit) && length.is_multiple_of(unit);
+fn range_end(base: u64, length: u64) -> Result<u64, Status> {
+    let aligned = base.is_multiple_of(PAGE) && length.is_multiple_of(PAGE);
     match base.checked_add(length) {
         Some(end) if aligned && base != 0 && length != 0 => Ok(end),
         _ => Err(Status::INVALID_ADDRESS),
@@ -343,7 +350,7 @@ fn populate_pageable(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Resul
         return Err(Status::INVALID_ARGUMENT.into());
     }
     let (base, length) = (p.get(&Populate::base)?, p.get(&Populate::length)?);
-    let end = range_end(base, length, PAGE)?;
+    let end = range_end(base, length)?;
     // Managed memory is not pageable, and what is not mapped cannot be populated.
     if space.overlaps(base, end) || crate::client_memory::read(end - 1, &mut [0]).is_err() {
         return Err(Status::INVALID_ADDRESS.into());
@@ -351,6 +358,8 @@ fn populate_pageable(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Resul
     Ok(())
 }
 
+/// CLEAN_UP_ZOMBIE_RESOURCES and CLEAR_ALL_ACCESS_COUNTERS: managed memory goes with its mapping, so that no zombie is
+/// ever left, and no access is counted.
 fn nothing_to_do(_: &mut Kernel, _: &mut Space, _: &mut Record) -> Result<(), Refusal> {
     Ok(())
 }
@@ -407,8 +416,9 @@ impl Space {
         Ok(())
     }
 
-    fn remove_range(&mut self, base: u64) -> Option<RangeKind> {
-        let range = self.ranges.remove(&base)?;
+    /// Takes a range away, with everything that is mapped there.
+    fn remove_range(&mut self, base: u64) {
+        let Some(range) = self.ranges.remove(&base) else { return };
         for (uuid, mappings) in range.mappings {
             let Ok(va_space) = self.gpu_space(&uuid) else { continue };
             for (start, mapping) in mappings {
@@ -417,7 +427,6 @@ impl Space {
                 let _ = va_space.space.unmap(start, mapping.end - start);
             }
         }
-        Some(range.kind)
     }
 
     /// Takes the address space of a GPU away, with everything that is mapped there.

@@ -8,35 +8,31 @@ use nv_abi::{
     uvm::{UVM_ALLOC_SEMAPHORE_POOL_PARAMS as Pool, UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS as Sked},
 };
 
-use super::{Range, RangeKind, Space, external::attribute, range_end, uuid};
+use super::{Range, RangeKind, Space, external::AttributeFields, range_end, uuid};
 use crate::{
     memory::{Access, Backing, PAGE},
     rm::{Kernel, Refusal},
 };
 
+const POOL_ATTRIBUTES: AttributeFields = AttributeFields {
+    count: Pool::gpuAttributesCount,
+    uuid: [Pool::perGpuAttributes_gpuUuidLow, Pool::perGpuAttributes_gpuUuidHigh],
+    mapping: Pool::perGpuAttributes_gpuMappingType,
+    caching: Pool::perGpuAttributes_gpuCachingType,
+    format: Pool::perGpuAttributes_gpuFormatType,
+};
+
 /// ALLOC_SEMAPHORE_POOL: zeroed memory of the computer's, mapped for every GPU that is or will be registered.
-pub(super) fn allocate(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+pub(super) fn allocate(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let (base, length) = (p.get(&Pool::base)?, p.get(&Pool::length)?);
-    let end = range_end(base, length, PAGE)?;
-    let count = p.get(&Pool::gpuAttributesCount)?;
-    if count > Pool::perGpuAttributes_gpuMappingType.count(kernel.branch).into() {
-        return Err(Status::INVALID_ARGUMENT.into());
-    }
+    let end = range_end(base, length)?;
+    let count = POOL_ATTRIBUTES.count(p)?;
     if space.overlaps(base, end) {
         return Err(Status::UVM_ADDRESS_IN_USE.into());
     }
     let (mut attributes, mut cached) = (BTreeMap::new(), 0);
-    for i in 0..count as u32 {
-        let uuid = (
-            p.get_at(&Pool::perGpuAttributes_gpuUuidLow, i)?,
-            p.get_at(&Pool::perGpuAttributes_gpuUuidHigh, i)?,
-        );
-        let attribute = attribute(
-            uuid,
-            p.get_at(&Pool::perGpuAttributes_gpuMappingType, i)?,
-            p.get_at(&Pool::perGpuAttributes_gpuCachingType, i)?,
-            p.get_at(&Pool::perGpuAttributes_gpuFormatType, i)?,
-        )?;
+    for i in 0..count {
+        let attribute = POOL_ATTRIBUTES.get(p, i)?;
         if !space.gpus.contains_key(&attribute.uuid) {
             return Err(Status::INVALID_DEVICE.into());
         }
@@ -64,7 +60,7 @@ pub(super) fn allocate(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -
 /// MAP_DYNAMIC_PARALLELISM_REGION: exactly one page of a size that the MMU has.
 pub(super) fn map_sked_reflected(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let (base, length) = (p.get(&Sked::base)?, p.get(&Sked::length)?);
-    let end = range_end(base, length, PAGE)?;
+    let end = range_end(base, length)?;
     let uuid = uuid(p, &Sked::gpuUuid_uuid)?;
     let va_space = space.gpu_space(&uuid)?;
     if end > va_space.space.limit() {

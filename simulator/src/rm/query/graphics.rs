@@ -9,6 +9,7 @@ use nv_abi::{
         NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS as ContextSize,
         NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS as SmOrder, NV2080_CTRL_GR_GET_GPC_MASK_PARAMS as GpcMask,
         NV2080_CTRL_GR_GET_INFO_PARAMS as GrInfo,
+        NV2080_CTRL_GR_GET_SM_ISSUE_RATE_MODIFIER_PARAMS as IssueRate,
         NV2080_CTRL_GR_GET_SM_TO_GPC_TPC_MAPPINGS_PARAMS as SmMappings,
         NV2080_CTRL_GR_GET_TPC_MASK_PARAMS as TpcMask,
         NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_PARAMS as Preemption,
@@ -70,29 +71,18 @@ impl Kernel {
         if count == 0 || count > GR_INFO_MAX.into() || pointer == 0 {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        // Elements are {index, data}, 32 bits each.
-        let mut list = vec![0; count as usize * 8];
-        client_memory::read(pointer, &mut list)?;
-        let mut unknown = Vec::new();
-        let profile = &self.gpu(target)?.profile;
-        for element in list.chunks_exact_mut(8) {
-            let index = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
+        self.answer_client_list(pointer, count, |kernel, index| {
             if index >= GR_INFO_MAX {
                 return Err(Status::INVALID_ARGUMENT.into());
             }
-            let value = match GR_INFO.iter().find(|(known, _)| *known == index) {
-                Some((_, answer)) => answer(profile),
+            match GR_INFO.iter().find(|(known, _)| *known == index) {
+                Some((_, answer)) => Ok(answer(&kernel.gpu(target)?.profile)),
                 None => {
-                    unknown.push(index);
-                    0
+                    kernel.note_gap(format!("{GR_INFO_UNKNOWN} {index:#x}"));
+                    Ok(0)
                 }
-            };
-            element[4..].copy_from_slice(&value.to_le_bytes());
-        }
-        for index in unknown {
-            self.note_gap(format!("{GR_INFO_UNKNOWN} {index:#x}"));
-        }
-        Ok(client_memory::write(pointer, &list)?)
+            }
+        })
     }
 
     pub(in super::super) fn gpc_mask(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -135,8 +125,12 @@ impl Kernel {
         set_bytes(p, &OneCopyCaps::capsTbl, caps)
     }
 
-    /// GR_GET_SM_ISSUE_RATE_MODIFIER: full speed everywhere.
-    pub(in super::super) fn issue_rate(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
+    /// GR_GET_SM_ISSUE_RATE_MODIFIER: every unit at full speed, which is 0.
+    pub(in super::super) fn issue_rate(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        use IssueRate::{dp, ffma, fmla16, fmla32, imla0, imla1, imla2, imla3, imla4};
+        for unit in [&imla0, &fmla16, &dp, &fmla32, &ffma, &imla1, &imla2, &imla3, &imla4] {
+            p.set(unit, 0)?;
+        }
         Ok(())
     }
 

@@ -11,7 +11,6 @@ use super::{
     super::{Kernel, Refusal, control::Target},
     Listed, find,
 };
-use crate::client_memory;
 
 /// Indices whose answers follow from the sizes (`ctrl2080fb.h`); all are in KiB.
 const RAM_SIZE: u32 = 0x07;
@@ -54,16 +53,10 @@ impl Kernel {
         if count > END.into() || (count != 0 && pointer == 0) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        let mut list = vec![0; count as usize * 8];
-        client_memory::read(pointer, &mut list)?;
-        for element in list.chunks_exact_mut(8) {
-            let index = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
-            let Some(value) = self.fb_answer(target, index)? else {
-                return Err(self.not_supported(format!("NV2080_CTRL_CMD_FB_GET_INFO index {index:#x}")));
-            };
-            element[4..].copy_from_slice(&value.to_le_bytes());
-        }
-        Ok(client_memory::write(pointer, &list)?)
+        self.answer_client_list(pointer, count, |kernel, index| {
+            let value = kernel.fb_answer(target, index)?;
+            value.ok_or_else(|| kernel.not_supported(format!("NV2080_CTRL_CMD_FB_GET_INFO index {index:#x}")))
+        })
     }
 
     /// FB_FLUSH_GPU_CACHE: every store of the simulated engines is visible at once, so there is no cache to flush.

@@ -9,7 +9,7 @@ mod system;
 use nv_abi::{Record, StructField, rm::Status};
 
 use super::{Gpu, Kernel, Refusal, control::Target};
-use crate::profile::Info;
+use crate::{client_memory, profile::Info};
 
 /// A UUID as text: `GPU-` and the bytes in hexadecimal, grouped.
 fn uuid_text(uuid: &[u8; 16]) -> String {
@@ -92,5 +92,20 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+
+    /// Answers a list that the client points to, of elements {index, data} with 32 bits each.
+    fn answer_client_list(
+        &mut self,
+        pointer: u64,
+        count: u64,
+        mut answer: impl FnMut(&mut Self, u32) -> Result<u32, Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut list = vec![0; count as usize * 8];
+        client_memory::read(pointer, &mut list)?;
+        for [index, data] in list.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0 {
+            *data = answer(self, u32::from_le_bytes(*index))?.to_le_bytes();
+        }
+        Ok(client_memory::write(pointer, &list)?)
     }
 }

@@ -33,7 +33,7 @@ const INVALID_ID: u64 = 0xffff_ffff;
 const ALL_IDS: u64 = 0x0000_ffff;
 /// `sliStatus` of a GPU that is linked to no other.
 const SLI_NONE: u64 = 0x41;
-/// A GPU instance or compute instance that there is none of.
+/// A GPU instance, compute instance or NUMA node that there is none of.
 const NO_INSTANCE: u64 = 0xffff_ffff;
 
 /// How a release was built.
@@ -245,26 +245,47 @@ impl Kernel {
     }
 
     pub(in super::super) fn id_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        let (index, id) = self.gpu_by_id(p.get(&IdInfo::gpuId)?).map(|(index, gpu)| (index, gpu.id))?;
-        p.set(&IdInfo::gpuFlags, self.is_in_use(index).into())?;
-        p.set(&IdInfo::sliStatus, SLI_NONE)?;
-        p.set(&IdInfo::deviceInstance, index as u64)?;
-        p.set(&IdInfo::subDeviceInstance, 0)?;
-        p.set(&IdInfo::boardId, id.into())?;
-        p.set(&IdInfo::gpuInstance, index as u64)?;
-        p.set(&IdInfo::numaId, 0xffff_ffff)?;
-        Ok(())
+        use IdInfo as P;
+        let fields = [
+            &P::gpuFlags,
+            &P::sliStatus,
+            &P::deviceInstance,
+            &P::subDeviceInstance,
+            &P::boardId,
+            &P::gpuInstance,
+            &P::numaId,
+        ];
+        self.set_id_info(p, &P::gpuId, fields)
     }
 
     pub(in super::super) fn id_info_v2(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        let (index, id) = self.gpu_by_id(p.get(&IdInfoV2::gpuId)?).map(|(index, gpu)| (index, gpu.id))?;
-        p.set(&IdInfoV2::gpuFlags, self.is_in_use(index).into())?;
-        p.set(&IdInfoV2::sliStatus, SLI_NONE)?;
-        p.set(&IdInfoV2::deviceInstance, index as u64)?;
-        p.set(&IdInfoV2::subDeviceInstance, 0)?;
-        p.set(&IdInfoV2::boardId, id.into())?;
-        p.set(&IdInfoV2::gpuInstance, index as u64)?;
-        p.set(&IdInfoV2::numaId, 0xffff_ffff)?;
+        use IdInfoV2 as P;
+        let fields = [
+            &P::gpuFlags,
+            &P::sliStatus,
+            &P::deviceInstance,
+            &P::subDeviceInstance,
+            &P::boardId,
+            &P::gpuInstance,
+            &P::numaId,
+        ];
+        self.set_id_info(p, &P::gpuId, fields)
+    }
+
+    /// GPU_GET_ID_INFO in either form; the fields in the order of the struct.
+    fn set_id_info(
+        &self,
+        p: &mut Record,
+        id: &StructField,
+        fields: [&StructField; 7],
+    ) -> Result<(), Refusal> {
+        let (index, gpu) = self.gpu_by_id(p.get(id)?)?;
+        let instance = index as u64;
+        let in_use = self.is_in_use(index).into();
+        let values = [in_use, SLI_NONE, instance, 0, gpu.id.into(), instance, NO_INSTANCE];
+        for (field, value) in fields.into_iter().zip(values) {
+            p.set(field, value)?;
+        }
         Ok(())
     }
 
