@@ -126,7 +126,7 @@ pub enum Fault {
     /// The hardware does this, the simulator does not yet. Reported as a class error, Xid 69.
     #[error("class {class:#06x} {method}: not simulated: {what}")]
     NotSimulated {
-        /// The class of the subchannel; 0 for the host itself.
+        /// The class of the subchannel; the channel's own for host methods.
         class: u32,
         /// The method's name.
         method: &'static str,

@@ -33,6 +33,9 @@ pub enum BuildError {
     /// More GPUs than the class of ids holds.
     #[error("{0} GPUs; a machine holds up to 32")]
     TooMany(usize),
+    /// A place that a PCI bus does not have.
+    #[error("PCI slot {:#x} on bus {:#x}; slots are below 0x20", .0.slot, .0.bus)]
+    Slot(PciPlace),
     /// Two GPUs at one place.
     #[error("two GPUs on PCI bus {:#x} slot {:#x}", .0.bus, .0.slot)]
     Occupied(PciPlace),
@@ -66,12 +69,13 @@ pub struct Builder {
 impl Builder {
     /// Adds a GPU. The first is `/dev/nvidia0`.
     pub fn gpu(self, profile: Profile) -> Self {
-        let bus = self.profiles.len() as u8 + 1;
+        // More than that many are refused when the machine is built.
+        let bus = u8::try_from(self.profiles.len() + 1).unwrap_or(u8::MAX);
         self.gpu_at(profile, PciPlace { bus, slot: 0 })
     }
 
-    /// Adds a GPU at a place on the PCI bus, which its id and its addresses follow from. Two GPUs at one place are
-    /// refused by [`Builder::build`].
+    /// Adds a GPU at a place on the PCI bus, which its id and its addresses follow from. A place that does not exist,
+    /// and two GPUs at one place, are refused by [`Builder::build`].
     pub fn gpu_at(mut self, profile: Profile, place: PciPlace) -> Self {
         self.profiles.push((profile, place));
         self
@@ -124,6 +128,9 @@ impl Builder {
         }
         let mut gpus = Vec::new();
         for (index, (mut profile, place)) in (0_u8..).zip(self.profiles) {
+            if place.slot >= 32 {
+                return Err(BuildError::Slot(place));
+            }
             if gpus.iter().any(|gpu: &Gpu| gpu.place == place) {
                 return Err(BuildError::Occupied(place));
             }
@@ -325,44 +332,38 @@ impl Machine {
     /// What RM_MAP_MEMORY attached to a descriptor. `None` where nothing is.
     pub fn attached(&self, fd: Fd) -> Result<Option<MapSource>, Errno> {
         let Some(context) = self.kernel().file(fd)?.context.clone() else { return Ok(None) };
-        let file = context.backing.client_file(!context.read_only)?;
-        let length = context.length.next_multiple_of(PAGE);
-        Ok(Some(MapSource {
-            file,
-            offset: context.offset,
-            length,
-            managed: None,
-            doorbell: context.doorbell.is_some(),
-        }))
+        MapSource::of(&context, context.length.next_multiple_of(PAGE)).map(Some)
     }
 
     /// Checks a mapping as `mmap` of the descriptor does and gives the file to map instead, for callers that map
     /// themselves. Managed memory of a UVM descriptor comes to be at the mapping's offset; [`Machine::unmapped`] ends it.
     pub fn map_source(&self, fd: Fd, mapping: Mapping) -> Result<MapSource, Errno> {
-        if self.node(fd) == Some(Node::Uvm) {
-            let mut kernel = self.kernel();
-            let serial = kernel.file(fd)?.serial;
-            let view = kernel.uvm_mmap(fd, mapping)?;
-            drop(kernel);
-            let file = view.backing.client_file(true)?;
-            let managed = Some(Managed(serial));
+        if let Some((serial, view)) = self.view_uvm(fd, mapping)? {
+            let managed = Managed(serial);
+            let file = view.backing.client_file(true).inspect_err(|_| {
+                self.unmapped(managed, mapping.offset, mapping.length);
+            })?;
             return Ok(MapSource {
                 file,
                 offset: view.offset,
                 length: mapping.length,
-                managed,
+                managed: Some(managed),
                 doorbell: false,
             });
         }
         let (context, length, _) = self.mappable(fd, &mapping)?;
-        let file = context.backing.client_file(!context.read_only)?;
-        Ok(MapSource {
-            file,
-            offset: context.offset,
-            length,
-            managed: None,
-            doorbell: context.doorbell.is_some(),
-        })
+        MapSource::of(&context, length)
+    }
+
+    /// What a UVM descriptor maps, which may come to be by this, and the file that it is of. `None` for other nodes.
+    fn view_uvm(&self, fd: Fd, mapping: Mapping) -> Result<Option<(u64, ClientView)>, Errno> {
+        let mut kernel = self.kernel();
+        let file = kernel.file(fd)?;
+        if file.node != Node::Uvm {
+            return Ok(None);
+        }
+        let serial = file.serial;
+        Ok(Some((serial, kernel.uvm_mmap(fd, mapping)?)))
     }
 
     /// The caller took away its mapping of managed memory, or could not make it.
@@ -413,6 +414,15 @@ pub struct MapSource {
     pub managed: Option<Managed>,
     /// Whether it is a doorbell page.
     pub doorbell: bool,
+}
+
+impl MapSource {
+    /// Of what RM_MAP_MEMORY left on a descriptor.
+    fn of(context: &MapContext, length: u64) -> Result<Self, Errno> {
+        let file = context.backing.client_file(!context.read_only)?;
+        let doorbell = context.doorbell.is_some();
+        Ok(Self { file, offset: context.offset, length, managed: None, doorbell })
+    }
 }
 
 /// A channel's put pointer.
@@ -469,11 +479,7 @@ impl Ioctl for Machine {
     }
 
     fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
-        if self.node(fd) == Some(Node::Uvm) {
-            let mut kernel = self.kernel();
-            let serial = kernel.file(fd)?.serial;
-            let view = kernel.uvm_mmap(fd, mapping)?;
-            drop(kernel);
+        if let Some((serial, view)) = self.view_uvm(fd, mapping)? {
             return self.map_uvm(serial, view, mapping);
         }
         let (context, length, doorbell) = self.mappable(fd, &mapping)?;
@@ -537,6 +543,21 @@ mod tests {
         assert_eq!(machine.node(Fd(701)), Some(Node::Gpu(0)));
         machine.close(Fd(701)).expect("open");
         assert_eq!(machine.close(Fd(701)), Err(Errno::EBADF));
+    }
+
+    #[test]
+    fn places_that_a_bus_does_not_have_or_has_once_are_refused() {
+        let at = |slots: &[u8]| {
+            let add = |builder: Builder, slot: &u8| {
+                builder.gpu_at(Profile::ad102(), PciPlace { bus: 1, slot: *slot })
+            };
+            slots.iter().fold(Machine::builder(), add).vram(1 << 30).build().map(|_| ())
+        };
+        assert!(matches!(at(&[31]), Ok(())));
+        assert!(matches!(at(&[32]), Err(BuildError::Slot(PciPlace { bus: 1, slot: 32 }))));
+        assert!(matches!(at(&[3, 3]), Err(BuildError::Occupied(_))));
+        let many = (0..300).fold(Machine::builder(), |builder, _| builder.gpu(Profile::ad102()));
+        assert!(matches!(many.build(), Err(BuildError::TooMany(300))));
     }
 
     #[test]
