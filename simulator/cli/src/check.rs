@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     dump::Generation,
     paint::Paint,
-    simulated::{Gpu, MachineError},
+    simulated::{DRIVER, Gpu, MachineError},
     source::{self, Source, SourceError},
 };
 
@@ -24,7 +24,7 @@ pub struct Diff {
     /// What to compare it with, of the same kind.
     b: PathBuf,
     /// The driver version of recordings of JSON lines.
-    #[arg(long, default_value = "580.159.04")]
+    #[arg(long, default_value = DRIVER)]
     driver: String,
     #[command(flatten)]
     generation: Generation,
@@ -185,8 +185,8 @@ pub fn lint(arguments: &Lint) -> Result<(), CheckError> {
     if findings.is_empty() { Ok(()) } else { Err(CheckError::Found(findings.len())) }
 }
 
-/// The GPU that a capture was made with, as far as its submissions tell.
-fn gpu_of(capture: &Capture) -> Gpu {
+/// A GPU of the generation that a capture was made with, as far as its submissions tell.
+fn gpu_of(capture: &Capture) -> Result<Gpu, MachineError> {
     let mut found = None;
     for event in &capture.events {
         let Event::Submission(submission) = event else { continue };
@@ -201,10 +201,10 @@ fn gpu_of(capture: &Capture) -> Gpu {
             break;
         }
     }
-    match found {
-        Some(arch::Generation::Hopper | arch::Generation::Blackwell) => Gpu::H200,
-        Some(arch::Generation::Ampere) => Gpu::Ga102,
-        _ => Gpu::Ad102,
+    match found.map(arch::Generation::sm) {
+        Some(sm) => Gpu::for_sm(sm).ok_or(MachineError::NoGpu(sm)),
+        // Without a submission any will do.
+        None => Ok(Gpu::Ad102),
     }
 }
 
@@ -242,7 +242,7 @@ pub fn replay(arguments: &Replay) -> Result<(), CheckError> {
     let (report, faults) = if arguments.card {
         (on(&NvidiaNodes::new())?, Vec::new())
     } else {
-        let gpu = arguments.gpu.unwrap_or_else(|| gpu_of(&capture));
+        let gpu = arguments.gpu.map_or_else(|| gpu_of(&capture), Ok)?;
         let version = version_of(&capture).unwrap_or_else(|| format!("{}.0", capture.branch));
         let machine = Machine::builder()
             .gpu(gpu.profile())

@@ -8,9 +8,13 @@ use std::{
 };
 
 use clap::Args;
-use nv_driver::program::{Cubin, CubinError};
 use nv_simulator::sm::executes;
 use sass::{Arch, Instruction};
+
+use crate::{
+    dump::sass::{SassError, functions, instructions},
+    source::{self, SourceError},
+};
 
 /// What to report on.
 #[derive(Debug, Args)]
@@ -22,25 +26,12 @@ pub struct Coverage {
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum CoverageError {
-    /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// The file is no cubin that the loader takes.
-    #[error("{}: {error}", path.display())]
-    Cubin {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: CubinError,
-    },
-    /// No rows for the architecture.
-    #[error("no instruction table for sm_{0}")]
-    Architecture(u32),
+    /// The file is no cubin that can be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Its code cannot be listed.
+    #[error(transparent)]
+    Sass(#[from] SassError),
     /// A table of words and texts is missing or damaged.
     #[error(transparent)]
     Fixture(#[from] fixtures::FixtureError),
@@ -138,18 +129,14 @@ fn table() -> Result<String, CoverageError> {
 
 /// What a cubin's code uses, and what of it is missing.
 fn cubin(path: &Path) -> Result<String, CoverageError> {
-    let bytes = std::fs::read(path).map_err(|error| CoverageError::Read { path: path.to_owned(), error })?;
-    let refuse = |error| CoverageError::Cubin { path: path.to_owned(), error };
-    let cubin = Cubin::parse(&bytes).map_err(refuse)?;
-    let arch = Arch::from_sm(cubin.sm()).ok_or(CoverageError::Architecture(cubin.sm()))?;
-    let image = cubin.link(0).map_err(refuse)?;
+    let (_, cubin) = source::cubin(path)?;
+    let arch = Arch::from_sm(cubin.sm()).ok_or(SassError::Architecture(cubin.sm()))?;
+    let image = cubin.link(0).map_err(SassError::from)?;
     // By spelling: how often, and why not.
     let mut used: BTreeMap<String, (usize, Option<String>)> = BTreeMap::new();
-    for (_, range) in cubin.sections().iter().filter(|(name, _)| name.starts_with(".text.")) {
-        let code = image.get(range.start as usize..range.end as usize).unwrap_or(&[]);
-        let (words, _) = code.as_chunks::<16>();
-        for (bytes, address) in words.iter().zip((range.start..).step_by(16)) {
-            let (name, trouble) = match sass::decode(u128::from_le_bytes(*bytes), address, arch) {
+    for (_, range) in functions(&cubin) {
+        for (_, _, decoded) in instructions(&image, &range, arch) {
+            let (name, trouble) = match decoded {
                 Ok(instruction) => (spelling(&instruction), executes(&instruction).err()),
                 Err(error) => (error.to_string(), Some("unknown".into())),
             };

@@ -17,7 +17,7 @@ use std::{
     process::{Command, ExitCode, ExitStatus},
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nix::{
     sys::{
         memfd::{MFdFlags, memfd_create},
@@ -28,23 +28,15 @@ use nix::{
     unistd::{Pid, getppid},
 };
 
-use crate::report::Report;
+use crate::{
+    report::Report,
+    simulated::{DRIVER, Gpu},
+};
 
 /// The exit code where the program ended well but the GPUs did not.
 const GPU_TROUBLE: u8 = 3;
 /// The library that is loaded into the program.
 const LIBRARY: &str = "libmockgpu_preload.so";
-
-/// A kind of GPU.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Gpu {
-    /// GeForce RTX 4090 (Ada)
-    Ad102,
-    /// GeForce RTX 3090 (Ampere)
-    Ga102,
-    /// H200 (Hopper)
-    H200,
-}
 
 /// What to run, and on what.
 #[derive(Debug, Args)]
@@ -56,7 +48,7 @@ pub struct Run {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     gpus: u8,
     /// The kernel module's version, which decides the layouts of its structs
-    #[arg(long, default_value = "580.159.04")]
+    #[arg(long, default_value = DRIVER)]
     driver: String,
     /// Video memory of each GPU: bytes, or a number with K, M or G; the product's own if not given
     #[arg(long)]
@@ -270,10 +262,9 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
     for (variable, value) in compilers(program) {
         command.env(variable, value);
     }
-    let gpu = options.gpu.to_possible_value();
     command
         .env("MOCKGPU_PRELOAD", preload(&library, std::env::var_os("LD_PRELOAD")))
-        .env("MOCKGPU_GPU", gpu.as_ref().map_or("", |gpu| gpu.get_name()))
+        .env("MOCKGPU_GPU", options.gpu.name())
         .env("MOCKGPU_GPUS", options.gpus.to_string())
         .env("MOCKGPU_DRIVER", &options.driver)
         .env_remove("MOCKGPU_RECORD")

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use nv_abi::Branch;
 use nv_capture::Recorder;
 use nv_driver::{Device, Options, System};
 use nv_simulator::{
     machine::{BuildError, Machine},
     profile::Profile,
 };
+
+/// The driver version where none is named: the one whose module was measured.
+pub const DRIVER: &str = "580.159.04";
 
 /// A GPU that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +32,11 @@ impl Gpu {
             Self::Ga102 => Profile::ga102(),
             Self::H200 => Profile::h200(),
         }
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// One that runs code for an SM number.
@@ -53,7 +60,7 @@ pub struct Choice {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub gpus: u8,
     /// The driver version that the simulated kernel module reports.
-    #[arg(long, default_value = "580.159.04")]
+    #[arg(long, default_value = DRIVER)]
     pub driver: String,
 }
 
@@ -95,9 +102,7 @@ impl Choice {
         let builder = (0..self.gpus)
             .fold(Machine::builder().driver(&self.driver), |builder, _| builder.gpu(profile.clone()));
         let machine = builder.build()?;
-        // The machine was built, so its version has a branch.
-        let branch = Branch::from_version(&self.driver).unwrap_or(Branch::R580);
-        let recorder = record.then(|| Recorder::new(Arc::clone(&machine), branch)).transpose()?;
+        let recorder = record.then(|| Recorder::new(Arc::clone(&machine), machine.branch())).transpose()?;
         let system = match &recorder {
             Some(recorder) => System::open(recorder.clone())?,
             None => System::open(machine.clone())?,
@@ -115,5 +120,17 @@ impl Simulated {
     /// The reports of all faults, a line each.
     pub fn faults(&self) -> Vec<String> {
         self.machine.faults().iter().map(ToString::to_string).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_has_the_name_that_the_command_line_takes() {
+        for gpu in Gpu::value_variants() {
+            assert_eq!(Gpu::from_str(&gpu.name(), false), Ok(*gpu));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Captures from files: our own format, or JSON lines of other tools.
+//! Files that commands read: bytes, cubins, and captures in our own format or as JSON lines of other tools.
 
 use std::{
     fs,
@@ -12,6 +12,9 @@ use nv_capture::{
     format::{self, FormatError},
     import::{self, ImportError},
 };
+use nv_driver::program::{Cubin, CubinError};
+
+use crate::simulated::DRIVER;
 
 /// A file with a capture.
 #[derive(Clone, Debug, Args)]
@@ -20,11 +23,11 @@ pub struct Source {
     pub file: PathBuf,
     /// The version of the driver that a recording of JSON lines was made under, which decides how structs are laid out.
     /// A capture says it itself.
-    #[arg(long, default_value = "580.159.04")]
+    #[arg(long, default_value = DRIVER)]
     pub driver: String,
 }
 
-/// Why a file is no capture.
+/// Why a file is not what it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// It cannot be read.
@@ -51,6 +54,14 @@ pub enum SourceError {
         /// Why.
         error: ImportError,
     },
+    /// It is no cubin that loads.
+    #[error("{}: {error}", file.display())]
+    Cubin {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: CubinError,
+    },
     /// The driver version has no branch.
     #[error("driver version {0:?} belongs to no branch that is known")]
     Driver(String),
@@ -66,6 +77,15 @@ impl Source {
 /// The bytes of a file.
 pub fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
     fs::read(file).map_err(|error| SourceError::Read { file: file.to_owned(), error })
+}
+
+/// The bytes of a cubin's file, and the cubin.
+pub fn cubin(file: &Path) -> Result<(Vec<u8>, Cubin), SourceError> {
+    let bytes = read(file)?;
+    match Cubin::parse(&bytes) {
+        Ok(cubin) => Ok((bytes, cubin)),
+        Err(error) => Err(SourceError::Cubin { file: file.to_owned(), error }),
+    }
 }
 
 /// Whether bytes look like a capture or a recording, and not like raw words.

@@ -13,7 +13,7 @@ use nv_driver::{
 use crate::{
     dump::sass,
     paint::Paint,
-    simulated::{Choice, Gpu, MachineError, Simulated},
+    simulated::{Choice, DRIVER, Gpu, MachineError, Simulated},
 };
 
 /// What went wrong on the way.
@@ -69,7 +69,7 @@ const INSTRUCTIONS: usize = 14;
 pub fn run(paint: Paint) -> Result<(), TourError> {
     let begin = Instant::now();
     let bytes = fixtures::cubin("sm_89", KERNEL)?;
-    let choice = Choice { gpu: Some(Gpu::Ad102), gpus: 1, driver: "580.159.04".to_owned() };
+    let choice = Choice { gpu: Some(Gpu::Ad102), gpus: 1, driver: DRIVER.to_owned() };
     let simulated = choice.open(89, true)?;
     let device = simulated.device(0)?;
     say!("{}", introduction(&simulated, &device, paint));

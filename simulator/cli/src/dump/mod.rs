@@ -13,11 +13,11 @@ use nv_abi::{
     dump::{self, Subchannels, Unknowns},
 };
 use nv_capture::text;
-use nv_driver::program::{Cubin, CubinError};
+use nv_driver::program::Cubin;
 
 use crate::{
     paint::Paint,
-    source::{Source, SourceError},
+    source::{self, Source, SourceError},
 };
 
 /// What to print, and how.
@@ -127,14 +127,6 @@ fn binding(text: &str) -> Result<(u8, u32), String> {
 /// Why nothing was printed.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The file cannot be read.
-    #[error("{}: {error}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
     /// The file ends inside a unit.
     #[error("{}: {bytes} bytes are no whole number of {unit}-byte units", file.display())]
     Size {
@@ -153,14 +145,6 @@ pub enum DumpError {
         /// Why.
         error: nv_abi::FieldError,
     },
-    /// It is no cubin that loads.
-    #[error("{}: {error}", file.display())]
-    Cubin {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: CubinError,
-    },
     /// Its code cannot be listed.
     #[error("{}: {error}", file.display())]
     Sass {
@@ -169,7 +153,7 @@ pub enum DumpError {
         /// Why.
         error: sass::SassError,
     },
-    /// It is no capture.
+    /// It cannot be read, or is not what it should be.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
@@ -180,7 +164,7 @@ pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
     let pretty = |value: serde_json::Value| format!("{value:#}\n");
     match what {
         What::Cubin { file } => {
-            let parsed = parse(file)?;
+            let (_, parsed) = source::cubin(file)?;
             Ok(if *as_json { pretty(json::cubin(&parsed)) } else { paint.dump(&cubin(&parsed)) })
         }
         What::Push { file, generation, bindings } => {
@@ -211,7 +195,7 @@ pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
         What::Qmd { file, generation } => {
             let version = arch::Generation::from(*generation).qmd_version();
             let refuse = |error| DumpError::Qmd { file: file.clone(), error };
-            let bytes = read(file)?;
+            let bytes = source::read(file)?;
             if *as_json {
                 return Ok(pretty(json::descriptor(version, &bytes).map_err(refuse)?));
             }
@@ -225,7 +209,7 @@ pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
         }
         What::Sass { file, function } => {
             let refuse = |error| DumpError::Sass { file: file.clone(), error };
-            let functions = sass::listing(&parse(file)?, function.as_deref()).map_err(refuse)?;
+            let functions = sass::listing(&source::cubin(file)?.1, function.as_deref()).map_err(refuse)?;
             if *as_json {
                 return Ok(pretty(sass::to_json(&functions)));
             }
@@ -250,16 +234,8 @@ pub fn run(dump: &Dump, paint: Paint) -> Result<String, DumpError> {
     }
 }
 
-fn parse(file: &Path) -> Result<Cubin, DumpError> {
-    Cubin::parse(&read(file)?).map_err(|error| DumpError::Cubin { file: file.to_owned(), error })
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, DumpError> {
-    std::fs::read(file).map_err(|error| DumpError::Read { file: file.to_owned(), error })
-}
-
 fn units<const N: usize>(file: &Path) -> Result<Vec<[u8; N]>, DumpError> {
-    let bytes = read(file)?;
+    let bytes = source::read(file)?;
     let (units, rest) = bytes.as_chunks();
     match rest {
         [] => Ok(units.to_vec()),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 
 use nv_abi::dump::Unknowns;
 use nv_driver::program::{Cubin, CubinError};
-use sass::{Arch, Operand};
+use sass::{Arch, DecodeError, Instruction, Operand};
 use serde_json::{Value, json};
 
 /// A function of a cubin.
@@ -53,10 +53,24 @@ pub enum SassError {
 }
 
 /// Code sections of the device image with the functions' names.
-fn functions(cubin: &Cubin) -> Vec<(String, Range<u64>)> {
+pub fn functions(cubin: &Cubin) -> Vec<(String, Range<u64>)> {
     let code =
         |(name, range): &(String, Range<u64>)| Some((name.strip_prefix(".text.")?.to_owned(), range.clone()));
     cubin.sections().iter().filter_map(code).collect()
+}
+
+/// The instructions of a range of a device image: address, word, and what the word says.
+pub fn instructions(
+    image: &[u8],
+    range: &Range<u64>,
+    arch: Arch,
+) -> impl Iterator<Item = (u64, u128, Result<Instruction, DecodeError>)> {
+    // A cubin's sections lie inside its image.
+    let code = image.get(range.start as usize..range.end as usize).unwrap_or(&[]);
+    code.as_chunks::<16>().0.iter().zip((range.start..).step_by(16)).map(move |(bytes, address)| {
+        let word = u128::from_le_bytes(*bytes);
+        (address, word, sass::decode(word, address, arch))
+    })
 }
 
 /// The listing of every function, or of one.
@@ -80,17 +94,8 @@ fn function(
     arch: Arch,
     all: &[(String, Range<u64>)],
 ) -> Function {
-    let code = image.get(range.start as usize..range.end as usize).unwrap_or(&[]);
-    let (words, _) = code.as_chunks::<16>();
-    let decoded: Vec<_> = words
-        .iter()
-        .zip((range.start..).step_by(16))
-        .map(|(bytes, address)| {
-            let word = u128::from_le_bytes(*bytes);
-            (address, word, sass::decode(word, address, arch))
-        })
-        .collect();
-    let target = |instruction: &sass::Instruction| {
+    let decoded: Vec<_> = instructions(image, range, arch).collect();
+    let target = |instruction: &Instruction| {
         instruction.operands().iter().find_map(|operand| match operand {
             Operand::Label { target } => u64::try_from(*target).ok(),
             _ => None,

@@ -1,23 +1,19 @@
 //! The contents of buffers: made before a launch, judged after it.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use super::{
     element::{Element, Number},
     spec::{Expectation, Fill},
 };
+use crate::source::{self, SourceError};
 
 /// Why a buffer could not be filled or judged.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A file cannot be read.
-    #[error("{}: {error}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// A file has another size than the buffer.
     #[error("{}: {got} bytes, {element}[{len}] has {want}", file.display())]
     Size {
@@ -82,7 +78,7 @@ pub fn make(element: Element, len: usize, fill: &Fill, seed: u64) -> Result<Vec<
                 .collect()
         }
         Fill::File(file) => {
-            let bytes = fs::read(file).map_err(|error| DataError::Read { file: file.clone(), error })?;
+            let bytes = source::read(file)?;
             let want = len * element.bytes();
             if bytes.len() != want {
                 return Err(DataError::Size { file: file.clone(), got: bytes.len(), want, element, len });

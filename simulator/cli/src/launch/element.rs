@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sass::lane::{Rounding, convert::FloatFormat, half::HalfFormat};
+
 /// The type of a scalar or of a buffer's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -69,6 +71,11 @@ impl Number {
     }
 }
 
+/// A 16-bit float, rounded to nearest even.
+fn narrow(number: Number, format: HalfFormat) -> Vec<u8> {
+    format.narrow(number.real(), Rounding::Nearest).to_le_bytes().to_vec()
+}
+
 impl Element {
     /// The type of that name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -115,8 +122,8 @@ impl Element {
             Number::Real(_) => None,
         };
         match self {
-            Self::F16 => Some(narrow(number.real(), 5, 10).to_le_bytes().to_vec()),
-            Self::Bf16 => Some(narrow(number.real(), 8, 7).to_le_bytes().to_vec()),
+            Self::F16 => Some(narrow(number, HalfFormat::F16)),
+            Self::Bf16 => Some(narrow(number, HalfFormat::Bf16)),
             Self::F32 => Some((number.real() as f32).to_le_bytes().to_vec()),
             Self::F64 => Some(number.real().to_le_bytes().to_vec()),
             _ => whole(),
@@ -136,8 +143,8 @@ impl Element {
             Self::I16 => signed(16),
             Self::I32 => signed(32),
             Self::I64 => signed(64),
-            Self::F16 => Number::Real(widen(raw as u16, 5, 10)),
-            Self::Bf16 => Number::Real(widen(raw as u16, 8, 7)),
+            Self::F16 => Number::Real(FloatFormat::F16.value(raw)),
+            Self::Bf16 => Number::Real(FloatFormat::Bf16.value(raw)),
             Self::F32 => Number::Real(f32::from_bits(raw as u32).into()),
             Self::F64 => Number::Real(f64::from_bits(raw)),
         }
@@ -153,63 +160,29 @@ impl Element {
     }
 }
 
-/// A 16-bit float of so many exponent and fraction bits, rounded to nearest even.
-fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
-    let sign = u16::from(value.is_sign_negative()) << 15;
-    let largest = (1u64 << exponent_bits) - 1;
-    if value.is_nan() {
-        return sign | ((largest << fraction_bits) as u16) | 1 << (fraction_bits - 1);
-    }
-    let bias = (1i32 << (exponent_bits - 1)) - 1;
-    let magnitude = value.abs();
-    if magnitude == 0.0 {
-        return sign;
-    }
-    if magnitude.is_infinite() {
-        return sign | (largest << fraction_bits) as u16;
-    }
-    // The unit in the last place: of the value's own binade, or of the subnormals. Scaling by powers of two is exact.
-    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    let units = (magnitude * 2f64.powi(fraction_bits as i32 - exponent)).round_ties_even() as u64;
-    // A carry into the next binade carries into the exponent as well, up to infinity.
-    let below = ((exponent + bias - 1) as u64) << fraction_bits;
-    let bits = (below + units).min(largest << fraction_bits);
-    sign | bits as u16
-}
-
-/// The value of such a float.
-fn widen(bits: u16, exponent_bits: u32, fraction_bits: u32) -> f64 {
-    let sign = if bits >> 15 != 0 { -1.0 } else { 1.0 };
-    let largest = (1i32 << exponent_bits) - 1;
-    let exponent = i32::from(bits >> fraction_bits) & largest;
-    let fraction = f64::from(bits & ((1 << fraction_bits) - 1)) * 2f64.powi(-(fraction_bits as i32));
-    let bias = largest >> 1;
-    match exponent {
-        0 => sign * fraction * 2f64.powi(1 - bias),
-        e if e == largest && fraction != 0.0 => f64::NAN,
-        e if e == largest => sign * f64::INFINITY,
-        e => sign * (1.0 + fraction) * 2f64.powi(e - bias),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_half_and_bfloat16_reads_back_from_its_value() {
-        for bits in 0..=u16::MAX {
-            for (exponent, fraction) in [(5, 10), (8, 7)] {
-                let value = widen(bits, exponent, fraction);
-                if !value.is_nan() {
-                    assert_eq!(narrow(value, exponent, fraction), bits, "{value}");
+        let encode = |element: Element, value| {
+            let bytes = element.encode(Number::Real(value)).unwrap();
+            u16::from_le_bytes([bytes[0], bytes[1]])
+        };
+        for element in [Element::F16, Element::Bf16] {
+            for bits in 0..=u16::MAX {
+                let Number::Real(value) = element.decode(&bits.to_le_bytes()) else { panic!("{element}") };
+                if value.is_nan() {
+                    assert_eq!(encode(element, value), 0x7fff, "the NaN that kernels make");
+                } else {
+                    assert_eq!(encode(element, value), bits, "{value}");
                 }
             }
         }
-        assert_eq!(narrow(65_519.0, 5, 10), 0x7bff);
-        assert_eq!(narrow(65_520.0, 5, 10), 0x7c00);
-        assert_eq!(narrow(1.000_488_281_25, 5, 10), 0x3c00);
-        assert!(widen(narrow(f64::NAN, 5, 10), 5, 10).is_nan());
+        assert_eq!(encode(Element::F16, 65_519.0), 0x7bff);
+        assert_eq!(encode(Element::F16, 65_520.0), 0x7c00);
+        assert_eq!(encode(Element::F16, 1.000_488_281_25), 0x3c00);
     }
 
     #[test]

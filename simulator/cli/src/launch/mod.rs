@@ -15,7 +15,7 @@ use clap::Args;
 use nv_capture::format;
 use nv_driver::{
     Argument, Buffer, Device, Module,
-    program::{Cubin, CubinError, KernelInfo},
+    program::{Cubin, KernelInfo},
 };
 use nv_simulator::host::Counters;
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ use spec::Spec;
 use crate::{
     paint::Paint,
     simulated::{Choice, MachineError, Simulated},
+    source::{self, SourceError},
 };
 
 /// What to launch.
@@ -77,22 +78,9 @@ fn dimensions(text: &str) -> Result<[u32; 3], String> {
 /// Why nothing was launched, or what went wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The cubin cannot be read.
-    #[error("{}: {error}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It is no cubin that loads.
-    #[error("{}: {error}", file.display())]
-    Cubin {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: CubinError,
-    },
+    /// The file is no cubin that can be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// No kernel of that name, or none was named.
     #[error("{}", kernels(file, *named, present))]
     Kernel {
@@ -224,9 +212,7 @@ struct Done {
 
 /// Launches and prints. An error says what went wrong, after what could be printed was.
 pub fn run(launch: &Launch, paint: Paint) -> Result<(), LaunchError> {
-    let file = &launch.file;
-    let bytes = std::fs::read(file).map_err(|error| LaunchError::Read { file: file.clone(), error })?;
-    let cubin = Cubin::parse(&bytes).map_err(|error| LaunchError::Cubin { file: file.clone(), error })?;
+    let (bytes, cubin) = source::cubin(&launch.file)?;
     let kernel = choose(launch, &cubin)?;
     check(launch, kernel)?;
     let simulated = launch.machine.open(cubin.sm(), launch.capture.is_some())?;
