@@ -1,8 +1,9 @@
 //! Every instruction that is a function of registers, on a card and on the simulator, bit for bit.
 //!
-//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--rounds N] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
+//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--rounds N] [--row N] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
 //! `fixtures/sass` for the card's architecture, gives it a probe's registers (see `tests::probe`), runs it on both, and
-//! prints what differs. `--golden` writes what the card answered, for the plain test-suite to replay.
+//! prints what differs. `--rounds` repeats each instruction on new inputs, `--row` as often as it takes for so many
+//! lane-operations of its opcode, or a hundredth as many matrix products. `--golden` writes what the card answered, for the plain test-suite to replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,12 +23,33 @@ struct Settings {
     seed: u64,
     variants: u32,
     rounds: u32,
+    row: u64,
     only: Option<String>,
     card: bool,
     faults: u32,
     examples: usize,
     exponents: Option<String>,
     golden: Option<String>,
+}
+
+impl Settings {
+    /// How often an instruction is repeated, of whose opcode there are so many forms; 0 for once, without a digest.
+    fn rounds(&self, op: Op, forms: u64) -> u32 {
+        let name = op.name();
+        let matrix = matches!(name, "HMMA" | "IMMA" | "BMMA" | "DMMA" | "QMMA");
+        // What one round does, and what each opcode is to do: a product belongs to a warp, and takes the simulator a
+        // hundred times longer.
+        let (each, wanted) =
+            if matrix { (u64::from(self.lanes / 32), self.row / 100) } else { (self.lanes.into(), self.row) };
+        let rounds = if matrix { self.rounds.div_ceil(64) } else { self.rounds };
+        let needed = wanted.div_ceil((each * forms).max(1));
+        rounds.max(u32::try_from(needed).unwrap_or(u32::MAX))
+    }
+}
+
+/// The bits that choose an instruction's row.
+fn opcode(instruction: &Instruction) -> u32 {
+    instruction.word as u32 & 0xfff
 }
 
 fn settings() -> Result<Settings, Failure> {
@@ -37,6 +59,7 @@ fn settings() -> Result<Settings, Failure> {
         seed: 1,
         variants: 3,
         rounds: 0,
+        row: 0,
         only: None,
         card: true,
         faults: 200,
@@ -55,6 +78,7 @@ fn settings() -> Result<Settings, Failure> {
             "--examples" => s.examples = value()?.parse()?,
             "--exponents" => s.exponents = Some(value()?),
             "--rounds" => s.rounds = value()?.parse()?,
+            "--row" => s.row = value()?.parse()?,
             "--only" => s.only = Some(value()?),
             "--golden" => s.golden = Some(value()?),
             "--simulator-only" => s.card = false,
@@ -141,6 +165,10 @@ fn main() -> Result<(), Failure> {
         settings.golden_lanes,
         settings.seed,
     );
+    let mut forms: BTreeMap<u32, u64> = BTreeMap::new();
+    for instruction in &cases {
+        *forms.entry(opcode(instruction)).or_default() += 1;
+    }
     let mut tally: BTreeMap<&str, [u32; 4]> = BTreeMap::new();
     let mut faulted = 0;
     if settings.card
@@ -159,8 +187,7 @@ fn main() -> Result<(), Failure> {
     for instruction in &cases {
         let name = instruction.op.name();
         let entry = tally.entry(name).or_default();
-        // The tensor cores' arithmetic takes the simulator a hundred times longer.
-        let rounds = if name.ends_with("MMA") { settings.rounds.div_ceil(64) } else { settings.rounds };
+        let rounds = settings.rounds(instruction.op, forms[&opcode(instruction)]);
         let program = match rounds {
             0 => Program::new(instruction)?,
             rounds => Program::repeated(instruction, rounds)?,
