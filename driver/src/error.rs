@@ -93,8 +93,11 @@ pub enum Error {
     #[error("{0} is not visible to the CPU")]
     NotVisible(&'static str),
     /// The two GPUs cannot reach each other's memory.
-    #[error("no peer access between the two GPUs")]
-    NoPeerAccess,
+    #[error("no peer access between the two GPUs: {reason}")]
+    NoPeerAccess {
+        /// What UVM_ENABLE_PEER_ACCESS said.
+        reason: String,
+    },
     /// The module has no such kernel.
     #[error("no kernel {name:?} in the module; it has {present:?}")]
     NoKernel {

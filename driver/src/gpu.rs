@@ -1,6 +1,9 @@
 //! One GPU as RM and UVM know it: device, subdevice, address space, classes, geometry.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use nv_abi::{
     Fd, Mapping,
@@ -65,7 +68,8 @@ pub(crate) struct Gpu {
     pub(crate) geometry: Geometry,
     doorbell: u64,
     registered: (bool, bool),
-    peers: Mutex<Vec<Uuid>>,
+    /// The other GPUs that are open, with why there is no peer access.
+    peers: Mutex<BTreeMap<Uuid, Option<String>>>,
 }
 
 fn choose(list: &[u32], wanted: &[u32], what: &'static str) -> Result<u32, Error> {
@@ -161,11 +165,10 @@ impl Gpu {
         }
         let gpu = Arc::new(gpu?);
         for other in system.gpus() {
-            // GPUs without a link stay apart: sharing video memory then says so.
-            if system.uvm_enable_peer_access(&gpu.uuid, &other.uuid).is_ok() {
-                lock(&gpu.peers).push(other.uuid);
-                lock(&other.peers).push(gpu.uuid);
-            }
+            // GPUs without a link stay apart: sharing video memory then says why.
+            let apart = system.uvm_enable_peer_access(&gpu.uuid, &other.uuid).err().map(|e| e.to_string());
+            lock(&gpu.peers).insert(other.uuid, apart.clone());
+            lock(&other.peers).insert(gpu.uuid, apart);
         }
         system.register(&gpu);
         Ok(gpu)
@@ -268,8 +271,13 @@ impl Gpu {
             .map_err(|errno| Error::System { call: "doorbell", errno })
     }
 
-    pub(crate) fn is_peer(&self, other: &Self) -> bool {
-        lock(&self.peers).contains(&other.uuid)
+    /// Whether the GPU reaches `other`'s memory; an error says why not.
+    pub(crate) fn check_peer(&self, other: &Self) -> Result<(), Error> {
+        match lock(&self.peers).get(&other.uuid) {
+            Some(None) => Ok(()),
+            Some(Some(reason)) => Err(Error::NoPeerAccess { reason: reason.clone() }),
+            None => Err(Error::NoPeerAccess { reason: "they belong to different systems".to_owned() }),
+        }
     }
 }
 

@@ -302,8 +302,8 @@ impl Allocation {
         if mapped.contains(&gpu.device) {
             return Ok(());
         }
-        if self.location == Location::Video && !Arc::ptr_eq(gpu, &self.gpu) && !gpu.is_peer(&self.gpu) {
-            return Err(Error::NoPeerAccess);
+        if self.location == Location::Video && !Arc::ptr_eq(gpu, &self.gpu) {
+            gpu.check_peer(&self.gpu)?;
         }
         if let (Some(dma), true) = (gpu.virtual_memory, Arc::ptr_eq(gpu, &self.gpu)) {
             let access = if self.read_only { MAP_DMA_READ_ONLY } else { 0 };
