@@ -302,15 +302,16 @@ impl Allocation {
         if mapped.contains(&gpu.device) {
             return Ok(());
         }
-        if self.location == Location::Video && !Arc::ptr_eq(gpu, &self.gpu) {
-            gpu.check_peer(&self.gpu)?;
-        }
         if let (Some(dma), true) = (gpu.virtual_memory, Arc::ptr_eq(gpu, &self.gpu)) {
             let access = if self.read_only { MAP_DMA_READ_ONLY } else { 0 };
             gpu.map_memory_dma(dma, self.handle, self.address, self.bytes, MAP_DMA_FLAGS | access)?;
         }
         let kind = if self.read_only { MappingType::ReadOnly } else { MappingType::ReadWriteAtomic };
-        gpu.system.uvm_map_external(&gpu.uuid, self.handle, self.address, self.bytes, kind)?;
+        let result = gpu.system.uvm_map_external(&gpu.uuid, self.handle, self.address, self.bytes, kind);
+        result.map_err(|error| match gpu.apart(&self.gpu) {
+            Some(reason) if self.location == Location::Video => Error::NoPeerAccess { reason },
+            _ => error,
+        })?;
         mapped.push(gpu.device);
         Ok(())
     }

@@ -96,6 +96,7 @@ pub(super) fn ad102() -> Profile {
             Bar { bytes: 0, offset: 0 },
         ],
         error_interrupt_masks: (0, 0),
+        nvlink: false,
         virtualization_mode: 0,
         gpu_info: &[
             (0x11, 1),

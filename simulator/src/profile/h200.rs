@@ -148,6 +148,7 @@ pub(super) fn profile() -> Profile {
             Bar { bytes: 0, offset: 0 },
         ],
         error_interrupt_masks: (0x180, 0x40_0000),
+        nvlink: true,
         virtualization_mode: 1,
         gpu_info: &[
             (0x11, 1),

@@ -132,6 +132,8 @@ pub struct Profile {
     /// `eccMask` and `nvlinkMask` of
     /// `NV90E6_CTRL_CMD_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK`.
     pub error_interrupt_masks: (u32, u32),
+    /// Whether such GPUs of one machine reach each other by NVLink; else by PCI.
+    pub nvlink: bool,
     /// `virtualizationMode` of `NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE`: 0 none, 1 passed through.
     pub virtualization_mode: u32,
     /// `NV2080_CTRL_CMD_GPU_GET_INFO_V2`.

@@ -29,6 +29,14 @@ pub(super) fn register(kernel: &mut Kernel, space: &mut Space, p: &mut Record) -
     if space.gpus.contains_key(&uuid) {
         return Err(Status::INVALID_DEVICE.into());
     }
+    // GPUs behind NVLink are peers from the start.
+    let linked: Vec<Uuid> = space
+        .gpus
+        .iter()
+        .filter(|(_, other)| nvlink(kernel, gpu, other.gpu))
+        .map(|(uuid, _)| *uuid)
+        .collect();
+    space.peers.extend(linked.into_iter().map(|other| (uuid.min(other), uuid.max(other))));
     space.gpus.insert(uuid, Registered { gpu, space: None });
     p.set(&RegisterGpu::numaEnabled, 0)?;
     Ok(p.set(&RegisterGpu::numaNodeId, 0xffff_ffff)?)
@@ -173,15 +181,24 @@ fn pair(space: &Space, p: &Record) -> Result<(Uuid, Uuid), Refusal> {
     Ok((a.min(b), a.max(b)))
 }
 
+/// Whether two GPUs of the machine are connected by NVLink.
+fn nvlink(kernel: &Kernel, a: usize, b: usize) -> bool {
+    kernel.gpus[a].profile.nvlink && kernel.gpus[b].profile.nvlink
+}
+
 pub(super) fn enable_peer_access(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
     let pair = pair(space, p)?;
     if space.peers.insert(pair) { Ok(()) } else { Err(Status::INVALID_DEVICE.into()) }
 }
 
 /// The struct is the same as that of enabling.
-pub(super) fn disable_peer_access(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+pub(super) fn disable_peer_access(
+    kernel: &mut Kernel,
+    space: &mut Space,
+    p: &mut Record,
+) -> Result<(), Refusal> {
     let pair = pair(space, p)?;
-    if !space.peers.contains(&pair) {
+    if !space.peers.contains(&pair) || nvlink(kernel, space.gpus[&pair.0].gpu, space.gpus[&pair.1].gpu) {
         return Err(Status::INVALID_DEVICE.into());
     }
     disconnect(space, pair);

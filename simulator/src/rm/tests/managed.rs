@@ -228,6 +228,39 @@ fn a_sked_window_covers_one_page_of_the_mmu() {
     assert_eq!(bench.raw.range(u::UVM_FREE, BASE, PAGE), Status::NV_OK);
 }
 
+fn peer_call(raw: &Raw, call: u32, a: [u8; 16], b: [u8; 16]) -> Status {
+    use u::UVM_ENABLE_PEER_ACCESS_PARAMS as P;
+    let mut record = raw.record(&P::STRUCT, &[]);
+    for i in 0..16 {
+        record.set_at(&P::gpuUuidA_uuid, i, a[i as usize].into()).unwrap();
+        record.set_at(&P::gpuUuidB_uuid, i, b[i as usize].into()).unwrap();
+    }
+    raw.machine.ioctl(raw.uvm, call, record.bytes_mut()).unwrap();
+    Status(record.get(&P::rmStatus).unwrap() as u32)
+}
+
+/// Measured on two H200: enabling is 0x26, and mappings of the other's memory work.
+#[test]
+fn gpus_behind_nvlink_are_peers_from_the_start() {
+    let two = Machine::builder().gpu(Profile::h200()).gpu(Profile::h200());
+    let bench = Bench::new(two, Branch::R580);
+    let (raw, uuid) = (&bench.raw, bench.uuid);
+    let mut other = uuid;
+    other[15] = 1;
+    let node = raw.machine.open(Node::Gpu(1)).unwrap();
+    let far_device =
+        raw.alloc(raw.client, raw.client, 0, class::NV01_DEVICE_0, raw.device_params(1)).unwrap();
+    let far = raw.memory(far_device, class::NV01_MEMORY_LOCAL_USER, PAGE).unwrap();
+    const BASE: u64 = 0x30_0000_0000;
+    assert_eq!(raw.range(u::UVM_CREATE_EXTERNAL_RANGE, BASE, PAGE), Status::NV_OK);
+    assert_eq!(raw.map_external(&uuid, far, BASE, PAGE, 0), Status::INVALID_DEVICE, "not registered");
+    assert_eq!(raw.uvm_gpu(u::UVM_REGISTER_GPU, "gpu_uuid_uuid", &other, &[]), Status::NV_OK);
+    assert_eq!(peer_call(raw, u::UVM_ENABLE_PEER_ACCESS, other, uuid), Status::INVALID_DEVICE);
+    assert_eq!(raw.map_external(&uuid, far, BASE, PAGE, 0), Status::NV_OK);
+    assert_eq!(peer_call(raw, u::UVM_DISABLE_PEER_ACCESS, other, uuid), Status::INVALID_DEVICE);
+    raw.machine.close(node).unwrap();
+}
+
 #[test]
 fn peers_memory_goes_when_peer_access_ends() {
     let two = Machine::builder().gpu(Profile::ad102()).gpu(Profile::ad102());
@@ -245,16 +278,7 @@ fn peers_memory_goes_when_peer_access_ends() {
     const BASE: u64 = 0x30_0000_0000;
     assert_eq!(raw.range(u::UVM_CREATE_EXTERNAL_RANGE, BASE, 2 * PAGE), Status::NV_OK);
     assert_eq!(raw.map_external(&uuid, far, BASE, PAGE, 0), Status::INVALID_DEVICE, "no peers");
-    let peer = |call| {
-        use u::UVM_ENABLE_PEER_ACCESS_PARAMS as P;
-        let mut record = raw.record(&P::STRUCT, &[]);
-        for i in 0..16 {
-            record.set_at(&P::gpuUuidA_uuid, i, other[i as usize].into()).unwrap();
-            record.set_at(&P::gpuUuidB_uuid, i, uuid[i as usize].into()).unwrap();
-        }
-        raw.machine.ioctl(raw.uvm, call, record.bytes_mut()).unwrap();
-        Status(record.get(&P::rmStatus).unwrap() as u32)
-    };
+    let peer = |call| peer_call(raw, call, other, uuid);
     assert_eq!(peer(u::UVM_DISABLE_PEER_ACCESS), Status::INVALID_DEVICE);
     assert_eq!(peer(u::UVM_ENABLE_PEER_ACCESS), Status::NV_OK);
     assert_eq!(raw.map_external(&uuid, far, BASE, PAGE, 0), Status::NV_OK);

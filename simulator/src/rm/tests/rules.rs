@@ -88,6 +88,7 @@ const RULES: &[Rule] = &[
     rule("uvm", "external ranges: alignment, overlap, exact free and validate", Measured, "external_ranges_do_not_overlap_and_are_freed_exactly"),
     rule("uvm", "MAP_EXTERNAL_ALLOCATION: order of checks, replace at page size, lifetime", Measured, "mapping_replaces_at_page_size_and_outlives_the_handle"),
     rule("uvm", "channels of one group share their buffers' range", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("uvm", "GPUs behind NVLink are peers from the start and cannot be made or unmade", Measured, "gpus_behind_nvlink_are_peers_from_the_start"),
     rule("uvm", "peer access: a pair, once; the mappings end with it", UVM, "peers_memory_goes_when_peer_access_ends"),
     rule("uvm", "mmap makes managed memory; offset is address; munmap frees it", Cited("nvidia-uvm/uvm.c"), "managed_memory_is_one_for_cpu_and_gpu"),
     rule("uvm", "managed memory is there for GPUs that come later", UVM, "managed_memory_made_before_a_gpu_came_is_mapped_for_it"),
