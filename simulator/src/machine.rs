@@ -272,6 +272,16 @@ impl Machine {
         Ok(events.poll(file, limit))
     }
 
+    /// Lets a non-blocking eventfd be readable exactly while [`Machine::poll`] would find something on a descriptor, for
+    /// clients that wait in the host system. It goes away with the descriptor's last duplicate. `EBADF` if the descriptor is
+    /// not open.
+    pub fn signal_events(&self, fd: Fd, eventfd: OwnedFd) -> Result<(), Errno> {
+        let kernel = self.kernel();
+        let file = kernel.file(fd)?.serial;
+        kernel.events.signal(file, eventfd);
+        Ok(())
+    }
+
     /// Bytes of a GPU's memory that are allocated. `None` for a GPU that there is not.
     pub fn video_memory_in_use(&self, gpu: usize) -> Option<u64> {
         let kernel = self.kernel();

@@ -12,6 +12,8 @@ struct Process {
     /// What was asked for and is not simulated, and how often.
     unsupported: Vec<(u64, String)>,
     troubles: Vec<String>,
+    /// What is no trouble.
+    notes: Vec<String>,
     ended: bool,
 }
 
@@ -60,6 +62,7 @@ impl Report {
             "start" => process.program = text,
             "fault" => process.faults.push(text),
             "trouble" => process.troubles.push(text),
+            "note" => process.notes.push(text),
             "unsupported" => {
                 let (count, what) = text.split_once(' ')?;
                 process.unsupported.push((count.parse().ok()?, what.to_owned()));
@@ -114,6 +117,9 @@ impl fmt::Display for Report {
             for trouble in &process.troubles {
                 writeln!(f, "  trouble: {trouble}")?;
             }
+            for note in &process.notes {
+                writeln!(f, "  note: {note}")?;
+            }
         }
         for line in &self.strange {
             writeln!(f, "mockgpu: a line of the report that was not understood: {line}")?;
@@ -147,6 +153,12 @@ mod tests {
         {
             assert!(said.contains(part), "{part} in {said}");
         }
+    }
+
+    #[test]
+    fn a_note_is_said_and_is_no_trouble() {
+        let report = Report::parse(&format!("{GOOD}note\t7\tpolled\n"));
+        assert!(!report.has_trouble() && report.to_string().contains("note: polled"));
     }
 
     #[test]

@@ -15,13 +15,15 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     thread,
     time::Duration,
 };
 
 use nv_simulator::{host::Host, machine::Machine};
+
+use crate::report::{self, Line};
 
 /// How long a store to a doorbell waits for the work that it announces.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -56,23 +58,47 @@ struct Page {
 }
 
 /// The descriptor by which the host kernel tells of stores, and what it watches.
-struct Watch {
+pub(crate) struct Watch {
     file: OwnedFd,
     /// By the page's address in the program.
     pages: Mutex<BTreeMap<u64, Page>>,
+    /// Work that a doorbell announced took longer than [`PATIENCE`], and no work since took less.
+    late: AtomicBool,
 }
 
 impl Watch {
-    /// `None` where the host kernel does not offer it to this process.
-    fn open() -> Option<Self> {
+    /// Fails where the host kernel does not offer it to this process.
+    fn open() -> std::io::Result<Self> {
         // SAFETY: the call has no preconditions.
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | UFFD_USER_MODE_ONLY) };
-        let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
         // SAFETY: just opened and nobody else's.
-        let file = unsafe { OwnedFd::from_raw_fd(fd) };
-        let watch = Self { file, pages: Mutex::default() };
+        let file = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        let watch = Self { file, pages: Mutex::default(), late: AtomicBool::new(false) };
         let features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
-        watch.call(UFFDIO_API, &mut [UFFD_API, features, 0]).then_some(watch)
+        if watch.call(UFFDIO_API, &mut [UFFD_API, features, 0]) {
+            Ok(watch)
+        } else {
+            Err(std::io::Error::last_os_error())
+        }
+    }
+
+    /// A watch with its thread.
+    fn start() -> std::io::Result<Arc<Self>> {
+        let watch = Arc::new(Self::open()?);
+        let own = Arc::clone(&watch);
+        thread::Builder::new().name("doorbell".to_owned()).spawn(move || own.run())?;
+        Ok(watch)
+    }
+
+    /// In a child of `fork`, which has neither the thread nor the machine: lets the descriptor go. What the watch holds
+    /// may be between two states and is left alone.
+    pub(crate) fn abandon(watch: Arc<Self>) {
+        // SAFETY: nobody uses the descriptor any more: the watch is forgotten, and its thread is not in this process.
+        unsafe { libc::close(watch.file.as_raw_fd()) };
+        std::mem::forget(watch);
     }
 
     fn pages(&self) -> MutexGuard<'_, BTreeMap<u64, Page>> {
@@ -141,7 +167,10 @@ impl Watch {
         let Some(page) = page else { return self.remove(address) };
         if page.doorbell {
             page.host.announce();
-            page.host.settle(PATIENCE);
+            // A program that goes on submitting while a long kernel runs is held up once, and not every time.
+            let late = self.late.load(Ordering::Relaxed);
+            let settled = page.host.settle(if late { PATIENCE / 100 } else { PATIENCE });
+            self.late.store(!settled, Ordering::Relaxed);
         }
         let turn = |other: &Page| other.doorbell != page.doorbell && Arc::ptr_eq(&other.host, &page.host);
         let others: Vec<u64> =
@@ -165,8 +194,8 @@ pub(crate) fn expect() {
 }
 
 /// Looks for mappings of doorbell pages in the program, if one is expected: the program may have made it past this
-/// library.
-pub(crate) fn look(machine: &Machine) {
+/// library. `kept` gives the process's watch, which it makes by the function that it is given if there is none.
+pub(crate) fn look(machine: &Machine, kept: impl FnOnce(fn() -> Option<Arc<Watch>>) -> Option<Arc<Watch>>) {
     let channels = machine.channels_made();
     if CHANNELS.swap(channels, Ordering::AcqRel) != channels {
         LOOKING.fetch_max(1, Ordering::AcqRel);
@@ -175,7 +204,7 @@ pub(crate) fn look(machine: &Machine) {
     if LOOKING.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_err() {
         return;
     }
-    let Some(watch) = watch() else {
+    let Some(watch) = kept(start) else {
         LOOKING.store(0, Ordering::Release);
         return;
     };
@@ -200,6 +229,16 @@ pub(crate) fn look(machine: &Machine) {
     }
     let gone: Vec<u64> = watch.pages().keys().copied().filter(|page| !there.contains(page)).collect();
     gone.into_iter().for_each(|page| watch.remove(page));
+}
+
+/// The watch, or a word in the report why there is none.
+fn start() -> Option<Arc<Watch>> {
+    let refused = |error| {
+        let text =
+            format!("doorbells are not watched, put pointers are polled instead: userfaultfd: {error}");
+        report::write(Line::Note, &text);
+    };
+    Watch::start().map_err(refused).ok()
 }
 
 /// A line of `/proc/self/maps`.
@@ -232,26 +271,6 @@ impl Mapping {
         let address = self.start.checked_add(offset.checked_sub(self.offset)?)?;
         (address < self.end).then_some(address & !(PAGE - 1))
     }
-}
-
-/// The watch of this process, made when it is first wanted. A child of `fork` has neither the thread nor the machine
-/// and makes its own.
-fn watch() -> Option<Arc<Watch>> {
-    static WATCH: Mutex<Option<(i32, Option<Arc<Watch>>)>> = Mutex::new(None);
-    // SAFETY: getpid has no preconditions.
-    let process = unsafe { libc::getpid() };
-    let mut made = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((of, watch)) = &*made
-        && *of == process
-    {
-        return watch.clone();
-    }
-    let watch = Watch::open().map(Arc::new).filter(|watch| {
-        let own = Arc::clone(watch);
-        thread::Builder::new().name("doorbell".to_owned()).spawn(move || own.run()).is_ok()
-    });
-    *made = Some((process, watch.clone()));
-    watch
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
+    time::Duration,
 };
 
 use nv_abi::{
     Errno, Fd, Ioctl, Mapping, Node, Record,
-    ioctl::{NV_ESC_IOCTL_XFER_CMD, NV_ESC_RM_MAP_MEMORY, nr, size},
+    ioctl::{NV_ESC_ALLOC_OS_EVENT, NV_ESC_IOCTL_XFER_CMD, NV_ESC_RM_MAP_MEMORY, nr, size},
     rm::{Status, nv_ioctl_nvos33_parameters_with_fd as MapMemory, nv_ioctl_xfer_t as Transfer},
 };
 use nv_simulator::machine::{Machine, Managed, MapSource};
@@ -20,7 +21,7 @@ use nv_simulator::machine::{Machine, Managed, MapSource};
 use crate::{
     client,
     descriptor::{INHERITED, SIMULATED},
-    doorbell,
+    doorbell::{self, Watch},
     exports::directory::Listing,
     options::Options,
     report::{self, Line},
@@ -29,6 +30,8 @@ use crate::{
 /// What the interposed functions share.
 pub(crate) struct Shared {
     machine: Option<Arc<Machine>>,
+    /// Who sees doorbells ring. `Some(None)` where the host kernel lets nobody.
+    watch: Option<Option<Arc<Watch>>>,
     /// Directories that are shown with changes, by the address of their stream.
     pub(crate) listings: BTreeMap<usize, Listing>,
     /// Paths of real nodes, where calls are recorded, by descriptor.
@@ -39,6 +42,7 @@ pub(crate) struct Shared {
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared {
     machine: None,
+    watch: None,
     listings: BTreeMap::new(),
     recorded: BTreeMap::new(),
     managed: BTreeMap::new(),
@@ -83,6 +87,9 @@ unsafe extern "C" fn after_fork_in_child() {
     if let Some(mut guard) = unsafe { (*FORKING.0.get()).take() } {
         // The threads of the machine exist in the parent only. Dropping it would wait for them.
         std::mem::forget(guard.machine.take());
+        if let Some(watch) = guard.watch.take().flatten() {
+            Watch::abandon(watch);
+        }
         SIMULATED.move_to(&INHERITED);
         OWNER.store(0, Ordering::Release);
         FINISHED.store(false, Ordering::Release);
@@ -278,12 +285,34 @@ pub(crate) unsafe fn ioctl(fd: RawFd, request: u32, address: u64) -> Result<(), 
             unsafe { client::write(address, &argument) }?;
         }
         result?;
-        doorbell::look(&machine);
+        doorbell::look(&machine, |start| shared().watch.get_or_insert_with(start).clone());
+        if node != Node::Uvm && nr(request) == NV_ESC_ALLOC_OS_EVENT {
+            signal_events(&machine, fd)?;
+        }
         if node == Node::Ctl {
             attach(&machine, nr(request), &argument)?;
         }
         Ok(())
     })
+}
+
+/// Lets the eventfd that stands for a node be readable while events wait. One that memory is attached to is none.
+fn signal_events(machine: &Machine, fd: RawFd) -> Result<(), Errno> {
+    let is_eventfd = std::fs::read_link(format!("/proc/self/fd/{fd}"))
+        .is_ok_and(|target| target.as_os_str() == "anon_inode:[eventfd]");
+    if !is_eventfd {
+        return Ok(());
+    }
+    // SAFETY: the caller's descriptor is open, and lives longer than this function.
+    let eventfd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let eventfd = eventfd.try_clone_to_owned().map_err(|_| last_error())?;
+    machine.signal_events(Fd(fd), eventfd)
+}
+
+/// The program was told that events wait on a descriptor.
+pub(crate) fn taken(fd: RawFd) {
+    // A descriptor that was closed in the meantime has none.
+    let _ = guarded(|| machine()?.poll(Fd(fd), Duration::ZERO));
 }
 
 /// After RM_MAP_MEMORY: puts the memory's file in the place of the descriptor that it was attached to.

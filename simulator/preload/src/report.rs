@@ -19,6 +19,8 @@ pub(crate) enum Line {
     Unsupported,
     /// The library itself could not do something; the text says what.
     Trouble,
+    /// Something that people may want to know and that is no trouble.
+    Note,
     /// What was done; the text is `name=value` pairs.
     Statistics,
     /// The process ended by itself; last of its lines.
@@ -32,6 +34,7 @@ impl Line {
             Self::Fault => "fault",
             Self::Unsupported => "unsupported",
             Self::Trouble => "trouble",
+            Self::Note => "note",
             Self::Statistics => "statistics",
             Self::End => "end",
         }

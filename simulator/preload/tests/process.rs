@@ -14,7 +14,17 @@ use std::{
     time::Duration,
 };
 
-use nv_abi::{Branch, Record, ioctl, rm::nv_ioctl_card_info_t as CardInfo};
+use nv_abi::{
+    Branch, Record, Struct, StructField,
+    ioctl::{self, NV_ESC_ALLOC_OS_EVENT, NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, NV_ESC_RM_GET_EVENT_DATA},
+    rm::{
+        NV0005_ALLOC_PARAMETERS as EventParameters, NV0080_ALLOC_PARAMETERS as DeviceParameters,
+        NV2080_ALLOC_PARAMETERS as SubdeviceParameters,
+        NV2080_CTRL_EVENT_SET_NOTIFICATION_PARAMS as SetNotification, NVOS21_PARAMETERS as Allocate,
+        NVOS41_PARAMETERS as GetEventData, NVOS54_PARAMETERS as Control, NvUnixEvent, class, control,
+        nv_ioctl_alloc_os_event_t as AllocOsEvent, nv_ioctl_card_info_t as CardInfo,
+    },
+};
 use nv_driver::{Device, Module, Options, System, os::NvidiaNodes};
 
 const CASE: &str = "MOCKGPU_TEST_CASE";
@@ -58,6 +68,11 @@ fn in_a_child() {
         Ok("fork") => fork(),
         Ok("numbers") => numbers(),
         Ok("cycles") => cycles(),
+        Ok("events") => events(),
+        Ok("unprivileged") => {
+            forbid_userfaultfd();
+            compute();
+        }
         Ok("forever") => loop {
             compute();
         },
@@ -167,6 +182,40 @@ fn the_report_says_what_was_done() {
     assert_eq!(lines.last().map(|line| line[0]), Some("end"), "{report}");
 }
 
+/// Makes `userfaultfd` fail with EPERM from now on, as containers do.
+fn forbid_userfaultfd() {
+    let step = |code: u32, jump_false, value| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: jump_false,
+        k: value,
+    };
+    let mut filter = [
+        // The call's number is the first word of `struct seccomp_data`.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_userfaultfd as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: restricts this process only; the program is a valid filter.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+#[test]
+fn without_userfaultfd_everything_works_and_the_report_says_so() {
+    let path = std::env::temp_dir().join(format!("mockgpu-report-{}-polled", std::process::id()));
+    run("unprivileged", &[("MOCKGPU_REPORT", path.to_str().expect("a plain path"))]);
+    let report = fs::read_to_string(&path).expect("a report");
+    fs::remove_file(&path).expect("the report is there");
+    let note = report.lines().find(|line| line.starts_with("note\t")).expect("a note");
+    assert!(note.contains("userfaultfd: Operation not permitted"), "{report}");
+    assert!(report.contains(" kernels=1 "), "{report}");
+}
+
 /// Waits for a child of `fork` and checks that it ended well.
 fn join(child: libc::pid_t) {
     let mut status = 0;
@@ -261,6 +310,102 @@ fn cycles() {
 #[test]
 fn opening_and_closing_a_device_leaves_nothing_in_the_process() {
     run("cycles", &[]);
+}
+
+/// An escape whose struct has these fields; gives the struct as the module left it.
+fn escape(fd: c_int, number: u32, layout: &'static Struct, fields: &[(&StructField, u64)]) -> Record {
+    let mut record = Record::zeroed(layout, Branch::R580);
+    for (field, value) in fields {
+        record.set(field, *value).expect("it fits");
+    }
+    let request = ioctl::request(number, record.bytes().len());
+    let argument = record.bytes_mut().as_mut_ptr().cast::<c_void>();
+    // SAFETY: the argument is as long as the request says.
+    assert_eq!(unsafe { libc::ioctl(fd, request.into(), argument) }, 0, "escape {number:#x}");
+    record
+}
+
+fn allocate(fd: c_int, root: u64, parent: u64, class: u32, parameters: Option<&mut Record>) -> u64 {
+    let address = parameters.map_or(0, |record| record.bytes_mut().as_mut_ptr() as u64);
+    let fields = [
+        (&Allocate::hRoot, root),
+        (&Allocate::hObjectParent, parent),
+        (&Allocate::hClass, class.into()),
+        (&Allocate::pAllocParms, address),
+    ];
+    let record = escape(fd, NV_ESC_RM_ALLOC, &Allocate::STRUCT, &fields);
+    assert_eq!(record.get(&Allocate::status), Ok(0), "class {class:#x}");
+    record.get(&Allocate::hObjectNew).expect("a field of the struct")
+}
+
+/// What `poll` says of a descriptor within a time.
+fn poll(fd: c_int, events: i16, milliseconds: c_int) -> i16 {
+    let mut entry = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one entry.
+    let ready = unsafe { libc::poll(&raw mut entry, 1, milliseconds) };
+    assert_eq!(ready, c_int::from(entry.revents != 0));
+    entry.revents
+}
+
+/// A copy from where nothing is mapped.
+fn fault() {
+    let system = System::open(Arc::new(NvidiaNodes::new())).expect("the nodes open");
+    let device = Device::open_on(&system, 0, Options::default()).expect("the device opens");
+    let destination = device.video::<u8>(64).expect("memory");
+    let copied = device.copy(destination.address(), 0x1_2345_6000, 64).and_then(|()| device.synchronize());
+    assert!(copied.is_err(), "nothing is mapped there");
+}
+
+/// A fault on a GPU wakes who waits for RC_ERROR on a descriptor.
+fn events() {
+    const RC_ERROR: u64 = 37;
+    let (ctl, gpu) = (open(c"/dev/nvidiactl"), open(c"/dev/nvidia0"));
+    let root = allocate(ctl, 0, 0, class::NV01_ROOT_CLIENT, None);
+    let mut parameters = Record::zeroed(&DeviceParameters::STRUCT, Branch::R580);
+    let device = allocate(ctl, root, root, class::NV01_DEVICE_0, Some(&mut parameters));
+    let mut parameters = Record::zeroed(&SubdeviceParameters::STRUCT, Branch::R580);
+    let subdevice = allocate(ctl, root, device, class::NV20_SUBDEVICE_0, Some(&mut parameters));
+    let fields = [(&AllocOsEvent::hClient, root), (&AllocOsEvent::fd, gpu as u64)];
+    let made = escape(gpu, NV_ESC_ALLOC_OS_EVENT, &AllocOsEvent::STRUCT, &fields);
+    assert_eq!(made.get(&AllocOsEvent::Status), Ok(0));
+    let mut parameters = Record::zeroed(&EventParameters::STRUCT, Branch::R580);
+    for (field, value) in [
+        (&EventParameters::hClass, class::NV01_EVENT_OS_EVENT.into()),
+        (&EventParameters::notifyIndex, RC_ERROR),
+        (&EventParameters::data, gpu as u64),
+    ] {
+        parameters.set(field, value).expect("it fits");
+    }
+    allocate(ctl, root, subdevice, class::NV01_EVENT_OS_EVENT, Some(&mut parameters));
+    let mut parameters = Record::zeroed(&SetNotification::STRUCT, Branch::R580);
+    parameters.set(&SetNotification::event, RC_ERROR).expect("it fits");
+    parameters.set(&SetNotification::action, 2).expect("it fits");
+    let fields = [
+        (&Control::hClient, root),
+        (&Control::hObject, subdevice),
+        (&Control::cmd, control::NV2080_CTRL_CMD_EVENT_SET_NOTIFICATION.into()),
+        (&Control::params, parameters.bytes_mut().as_mut_ptr() as u64),
+        (&Control::paramsSize, parameters.bytes().len() as u64),
+    ];
+    let armed = escape(ctl, NV_ESC_RM_CONTROL, &Control::STRUCT, &fields);
+    assert_eq!(armed.get(&Control::status), Ok(0));
+    assert_eq!(poll(gpu, libc::POLLIN | libc::POLLPRI, 0), 0);
+
+    let waiter = thread::spawn(move || poll(gpu, libc::POLLPRI, 20_000));
+    fault();
+    assert_eq!(waiter.join().expect("it waits"), libc::POLLPRI);
+    assert_eq!(poll(gpu, libc::POLLIN | libc::POLLPRI, 0), libc::POLLIN | libc::POLLPRI);
+    let mut event = Record::zeroed(&NvUnixEvent::STRUCT, Branch::R580);
+    let fields = [(&GetEventData::pEvent, event.bytes_mut().as_mut_ptr() as u64)];
+    let taken = escape(gpu, NV_ESC_RM_GET_EVENT_DATA, &GetEventData::STRUCT, &fields);
+    assert_eq!(taken.get(&GetEventData::status), Ok(0));
+    assert_eq!(event.get(&NvUnixEvent::NotifyIndex), Ok(RC_ERROR));
+    assert_eq!(poll(gpu, libc::POLLIN | libc::POLLPRI, 0), 0, "nothing waits any more");
+}
+
+#[test]
+fn poll_wakes_when_an_event_waits_and_only_then() {
+    run("events", &[]);
 }
 
 fn left_behind() -> Vec<CString> {

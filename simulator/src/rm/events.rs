@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    os::fd::OwnedFd,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -49,6 +50,34 @@ struct Queue {
     notifications: VecDeque<Notification>,
     /// An event without data happened; one poll takes it.
     pending: bool,
+    signal: Option<Signal>,
+}
+
+/// A descriptor of the host system that is readable while something waits.
+#[derive(Debug)]
+struct Signal {
+    eventfd: OwnedFd,
+    raised: bool,
+}
+
+impl Queue {
+    fn is_ready(&self) -> bool {
+        self.pending || !self.notifications.is_empty()
+    }
+
+    /// Makes the signal say what is so. Called after every change.
+    fn tell(&mut self) {
+        let ready = self.is_ready();
+        let Some(signal) = self.signal.as_mut().filter(|signal| signal.raised != ready) else { return };
+        let mut word = 1_u64.to_ne_bytes();
+        let done = if ready {
+            nix::unistd::write(&signal.eventfd, &word)
+        } else {
+            nix::unistd::read(&signal.eventfd, &mut word)
+        };
+        // Both fail only where the counter already says it.
+        signal.raised = if done.is_ok() { ready } else { signal.raised };
+    }
 }
 
 /// What an event object listens to.
@@ -112,6 +141,7 @@ impl State {
                 Notification { object: listener.handle, index: listener.index, info32, info16 };
             queue.notifications.push_back(notification);
         }
+        queue.tell();
     }
 
     /// Event objects on a notifier that hear of it.
@@ -198,8 +228,10 @@ impl Events {
         let mut state = self.lock();
         loop {
             if let Some(queue) = state.queues.get_mut(&file) {
-                let pending = std::mem::take(&mut queue.pending);
-                if pending || !queue.notifications.is_empty() {
+                let ready = queue.is_ready();
+                queue.pending = false;
+                queue.tell();
+                if ready {
                     return Readiness { readable: true };
                 }
             }
@@ -211,11 +243,20 @@ impl Events {
         }
     }
 
+    /// Lets an eventfd be readable while something waits on a file.
+    pub(crate) fn signal(&self, file: u64, eventfd: OwnedFd) {
+        let mut state = self.lock();
+        let queue = state.queues.entry(file).or_default();
+        queue.signal = Some(Signal { eventfd, raised: false });
+        queue.tell();
+    }
+
     /// Takes the oldest notification of a file, and whether there are more.
     fn take(&self, file: u64) -> Option<(Notification, bool)> {
         let mut state = self.lock();
         let queue = state.queues.get_mut(&file)?;
         let first = queue.notifications.pop_front()?;
+        queue.tell();
         Some((first, !queue.notifications.is_empty()))
     }
 

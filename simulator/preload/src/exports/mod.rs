@@ -10,6 +10,7 @@ mod exit;
 mod ioctl;
 mod map;
 mod open;
+mod poll;
 mod stat;
 mod stream;
 

@@ -1,0 +1,163 @@
+//! `mockgpu run` with a program of its own: this test binary, started again.
+//!
+//! A test that is called `in_a_child` does the work of the case that an environment variable names, and nothing where
+//! there is none.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use nv_driver::{Device, Module, Options, System, os::NvidiaNodes};
+
+const CASE: &str = "MOCKGPU_TEST_CASE";
+
+#[test]
+fn in_a_child() {
+    match std::env::var(CASE).as_deref() {
+        Ok("compute") => compute(),
+        Ok("fault") => fault(),
+        Ok("wait") => {
+            let _system = system();
+            println!("\nprocess {}", std::process::id());
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+        }
+        Ok(other) => panic!("no case {other}"),
+        Err(_) => {}
+    }
+}
+
+fn system() -> Arc<System> {
+    System::open(Arc::new(NvidiaNodes::new())).expect("the nodes open")
+}
+
+/// A kernel on the last GPU.
+fn compute() {
+    let system = system();
+    println!("\n{} GPUs, driver {}", system.device_count(), system.version());
+    let last = system.device_count() - 1;
+    let device = Device::open_on(&system, last, Options::default()).expect("the device opens");
+    let cubin = fixtures::cubin(&format!("sm_{}", device.sm()), "vector_add").expect("a fixture");
+    let kernel = Module::load(&device, &cubin).expect("it loads").kernel("vector_add").expect("it is there");
+    let numbers: Vec<f32> = (0..1000_u16).map(f32::from).collect();
+    let a = device.buffer_from(&numbers).expect("memory");
+    let sum = device.video::<f32>(1000).expect("memory");
+    let arguments = [(&sum).into(), (&a).into(), (&a).into(), 1000_u32.into()];
+    kernel.launch([4, 1, 1], [256, 1, 1], &arguments).expect("it runs");
+    let doubled: Vec<f32> = numbers.iter().map(|number| number * 2.0).collect();
+    assert_eq!(sum.to_vec().expect("it copies back"), doubled);
+}
+
+/// A copy from where nothing is mapped, which the program takes no notice of.
+fn fault() {
+    let device = Device::open_on(&system(), 0, Options::default()).expect("the device opens");
+    let to = device.video::<u8>(64).expect("memory");
+    let copied = device.copy(to.address(), 0x1_2345_6000, 64).and_then(|()| device.synchronize());
+    assert!(copied.is_err());
+}
+
+fn tool(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mockgpu"));
+    command.arg("run").args(options).arg("--").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The tool with a case of this binary as its program.
+fn case(case: &str, options: &[&str]) -> Command {
+    let mut command = tool(options);
+    command.arg(std::env::current_exe().expect("the path of the running test"));
+    command.args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"]).env(CASE, case);
+    command
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_exit_code_of_the_program_is_passed_on() {
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15)] {
+        let output = tool(&[]).args(["sh", "-c", script]).output().expect("the tool starts");
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", text(&output));
+    }
+    let output = tool(&[]).arg("/nonexistent").output().expect("the tool starts");
+    assert_eq!(output.status.code(), Some(127));
+}
+
+#[test]
+fn a_program_sees_the_gpus_and_the_driver_that_were_asked_for() {
+    for (gpus, driver) in [("1", "570.124.06"), ("6", "580.159.04"), ("1", "610.10"), ("6", "610.10")] {
+        let output = case("compute", &["--report", "--gpus", gpus, "--driver", driver]).output();
+        let output = output.expect("the tool starts");
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains(&format!("{gpus} GPUs, driver {driver}")), "{said}");
+        assert!(said.contains("): 1 kernels, "), "{said}");
+    }
+}
+
+#[test]
+fn a_fault_that_the_program_did_not_notice_fails_the_run() {
+    let output = case("fault", &[]).output().expect("the tool starts");
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("fault: ") && said.contains("0x123456000"), "{said}");
+    let output = case("fault", &["--lenient"]).output().expect("the tool starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+/// Whether a process runs; one that nobody has waited for yet does not.
+fn runs(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold anything.
+    state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_tool_that_is_killed_takes_its_program_along() {
+    let mut tool = case("wait", &[]).spawn().expect("the tool starts");
+    let output = BufReader::new(tool.stdout.take().expect("a pipe"));
+    let line = output.lines().map_while(Result::ok).find(|line| line.starts_with("process "));
+    let program: u32 = line.expect("the program's word")["process ".len()..].parse().expect("a number");
+    assert!(runs(program));
+    tool.kill().expect("it runs");
+    tool.wait().expect("it was killed");
+    let end = Instant::now() + Duration::from_secs(20);
+    while runs(program) {
+        assert!(Instant::now() < end, "process {program} is left");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What lies about in the places for temporary files.
+fn left_behind() -> Vec<PathBuf> {
+    let folders = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut ours: Vec<PathBuf> = entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.contains("mockgpu") && !name.starts_with("mockgpu-report-")
+        })
+        .map(|entry| entry.path())
+        .collect();
+    ours.sort();
+    ours
+}
+
+#[test]
+fn short_runs_leave_nothing() {
+    let before = left_behind();
+    for run in 0..20 {
+        let output = case("compute", &[]).output().expect("the tool starts");
+        assert!(output.status.success(), "run {run}: {}", text(&output));
+    }
+    assert_eq!(left_behind(), before);
+}
