@@ -1,61 +1,106 @@
 """What the conformance scripts share: a Python environment with the packages that clients need, and the tool."""
 
-import os, pathlib, shutil, stat, subprocess, sys, xml.etree.ElementTree
+import dataclasses, importlib.util, os, pathlib, shutil, stat, subprocess, sys, time, xml.etree.ElementTree
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # numpy is what results are compared with; the compilers are those that tinygrad loads.
 PACKAGES = ["numpy", "pytest", "pytest-timeout", "hypothesis", "nvidia-cuda-nvrtc", "nvidia-nvjitlink",
             "nvidia-cuda-runtime", "nvidia-cuda-crt"]
+# What a table names beside its results.
+TOLD = ["tinygrad", "numpy", "nvidia-cuda-nvrtc"]
 
 
 def target() -> pathlib.Path:
   return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
+def folder() -> pathlib.Path:
+  path = target() / "conformance"
+  path.mkdir(parents=True, exist_ok=True)
+  return path
+
+
+def require():
+  """Ends with a plain word where the machine lacks what nobody can install here."""
+  missing = []
+  if sys.version_info < (3, 11): missing.append(f"Python 3.11 or newer (this is {sys.version.split()[0]})")
+  missing += [f"Python's module {name} (Debian and Ubuntu: apt-get install python3-venv)"
+              for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+  if "MOCKGPU" not in os.environ and shutil.which("cargo") is None:
+    missing.append("cargo, or a built mockgpu named by the variable MOCKGPU")
+  if missing: sys.exit("The conformance tests need " + "; ".join(missing) + ".")
+
+
 def tool() -> pathlib.Path:
   """The mockgpu binary, built if need be."""
-  if given := os.environ.get("MOCKGPU"): return pathlib.Path(given)
-  subprocess.run(["cargo", "build", "--quiet", "--package", "mockgpu"], cwd=REPOSITORY, check=True)
+  if given := os.environ.get("MOCKGPU"): return pathlib.Path(given).resolve()
+  if subprocess.run(["cargo", "build", "--quiet", "--package", "mockgpu"], cwd=REPOSITORY).returncode != 0:
+    sys.exit("mockgpu does not build.")
   return target() / "debug" / "mockgpu"
 
 
 def python(tinygrad: str | None) -> pathlib.Path:
   """Python of an environment with the packages, and with that version of tinygrad if one is named."""
-  folder = target() / "conformance" / f"venv-{tinygrad or 'checkout'}"
-  binary = folder / "bin" / "python"
-  if not binary.exists(): subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+  place = folder() / f"venv-{tinygrad or 'checkout'}"
+  binary = place / "bin" / "python"
+  if not binary.exists() and subprocess.run([sys.executable, "-m", "venv", place]).returncode != 0:
+    sys.exit(f"No Python environment could be made in {place}.")
   wanted = PACKAGES + ([f"tinygrad=={tinygrad}"] if tinygrad else [])
   # tinygrad's CPU device calls a program named clang.
   if shutil.which("clang") is None: wanted.append("ziglang")
-  subprocess.run([binary, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
+  if subprocess.run([binary, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]).returncode != 0:
+    sys.exit(f"pip could not install {' '.join(wanted)}. It needs an index that it can reach.")
   if shutil.which("clang") is None:
-    wrapper = folder / "bin" / "clang"
+    wrapper = place / "bin" / "clang"
     wrapper.write_text(f'#!/bin/sh\nexec "{binary}" -m ziglang clang "$@"\n')
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
   return binary
 
 
-def run(python: pathlib.Path, options: list[str], arguments: list[str], folder: pathlib.Path, report: pathlib.Path,
-        limit: int, **variables: str) -> tuple[dict[str, str], str]:
-  """Runs pytest on simulated GPUs. Gives the outcome of each test by name, and what the tool said at the end."""
+def versions(python: pathlib.Path) -> str:
+  ask = "import sys, importlib.metadata as m; print(', '.join(f'{d.metadata[\"Name\"]} {d.version}' for d in m.distributions()" \
+        " if d.metadata['Name'] in sys.argv[1:]))"
+  answer = subprocess.run([python, "-c", ask, *TOLD], capture_output=True, text=True).stdout.strip()
+  return f"{answer}; Python {sys.version.split()[0]}; {time.strftime('%Y-%m-%d')}"
+
+
+@dataclasses.dataclass
+class Result:
+  """What came of a run of pytest: the outcome of each test, the exit code of the tool, and what was said."""
+  outcomes: dict[str, str]
+  code: int | None
+  said: str
+  seconds: float
+
+  def count(self, kind: str) -> int: return sum(outcome == kind for outcome in self.outcomes.values())
+
+  def is_good(self) -> bool: return self.code == 0 and self.count("passed") > 0 and self.count("failed") == 0
+
+  def row(self) -> str: return "".join(f"{self.count(kind):>8}" for kind in ("passed", "skipped", "failed")) + f"{self.seconds:>8.0f}"
+
+
+HEADINGS = f"{'GPUs':>5}{'passed':>8}{'skipped':>8}{'failed':>8}{'seconds':>8}"
+
+
+def run(tool: pathlib.Path, python: pathlib.Path, options: list[str], arguments: list[str], folder: pathlib.Path, report: pathlib.Path,
+        limit: int, **variables: str) -> Result:
+  """Runs pytest on simulated GPUs."""
   report.unlink(missing_ok=True)
-  environment = {**os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parents[1]),
+  # Workers that tinygrad replaces after 16 compilations each cost more than they save.
+  environment = {"PARALLEL": "0", **os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parents[1]),
                  "CACHEDB": str(target() / "conformance" / "cache.db"), **variables}
-  command = [tool(), "run", "--report", *options, "--", python, "-m", "pytest", "-q", "--timeout", "120", "--tb=short",
+  command = [tool, "run", "--report", *options, "--", python, "-m", "pytest", "-q", "--timeout", "120", "--tb=short",
              "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
+  start = time.monotonic()
   try:
     done = subprocess.run([str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
-    said = done.stdout[-20000:] + done.stderr
+    code, said = done.returncode, done.stdout[-20000:] + done.stderr
   except subprocess.TimeoutExpired as late:
-    said = f"stopped after {limit} s\n" + ((late.stdout or b"")[-2000:]).decode(errors="replace")
+    code, said = None, f"stopped after {limit} s\n" + ((late.stdout or b"")[-2000:]).decode(errors="replace")
   outcomes = {}
   if report.exists():
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
       name = f"{case.get('classname')}.{case.get('name')}"
       kinds = {child.tag for child in case}
       outcomes[name] = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
-  return outcomes, said
-
-
-def count(outcomes: dict[str, str], kind: str) -> int:
-  return sum(outcome == kind for outcome in outcomes.values())
+  return Result(outcomes, code, said, time.monotonic() - start)
