@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod coverage;
 mod doctor;
@@ -46,6 +47,8 @@ enum Command {
     Replay(check::Replay),
     /// Turn a capture into a trace for Perfetto or a browser.
     Timeline(check::Timeline),
+    /// Measure how fast whole launches are on a simulated GPU.
+    Bench(bench::Bench),
     /// Say what this machine has, and what follows.
     Doctor,
     /// Say which machine instructions are known, checked and executed, of all or of a cubin.
@@ -82,6 +85,9 @@ fn main() -> ExitCode {
         Some(Command::Timeline(timeline)) => check::timeline(&timeline).map(done).map_err(Into::into),
         Some(Command::Report(what)) => {
             coverage::run(&what).map(|text| print(&text)).map(done).map_err(Into::into)
+        }
+        Some(Command::Bench(bench)) => {
+            bench::run(&bench).map(|text| print(&text)).map(done).map_err(Into::into)
         }
         Some(Command::Doctor) => {
             print(&doctor::report(&doctor::Machine::look()));

@@ -1,6 +1,6 @@
 //! A block (CTA): its warps, what they share, and their barriers.
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, each};
 use super::launch::Prepared;
 use super::warp::{BARRIER, Warp};
 
@@ -54,6 +54,8 @@ pub(crate) struct Cta {
     /// Number of the block in its grid.
     pub number: u64,
     barriers: [Barrier; BARRIERS],
+    /// Bits of the barriers at which somebody waits.
+    busy: u32,
     /// Result of the last BAR.RED.
     pub result: u32,
     /// Budget that instructions which look like waiting have used up, in this turn.
@@ -80,6 +82,7 @@ impl Block {
                 index: [0; 3],
                 number: 0,
                 barriers: [Barrier::EMPTY; BARRIERS],
+                busy: 0,
                 result: 0,
                 spins: 0,
             },
@@ -92,6 +95,7 @@ impl Block {
         self.cta.index = launch.block_index(number);
         self.cta.number = number;
         self.cta.barriers = [Barrier::EMPTY; BARRIERS];
+        self.cta.busy = 0;
         self.cta.result = 0;
         self.alive = self.warps.len();
         let threads = launch.threads;
@@ -142,6 +146,7 @@ impl Block {
             BarrierForm::Sync | BarrierForm::Arrive => {}
         }
         self.cta.barriers[index] = Barrier::EMPTY;
+        self.cta.busy &= !(1 << index);
     }
 
     /// BAR by lanes of a warp, whose program counters are already past it. `value` is the predicate.
@@ -157,6 +162,7 @@ impl Block {
         } else {
             state.form = form;
             state.waiting += count;
+            self.cta.busy |= 1 << index;
             self.warps[warp].wait(mask, BARRIER + index as u8);
             if mask != alive {
                 self.recount(index);
@@ -174,11 +180,9 @@ impl Block {
         if self.alive == 0 {
             return;
         }
-        for index in 0..BARRIERS {
-            if self.cta.barriers[index].waiting != 0 {
-                self.recount(index);
-                self.release(index);
-            }
+        for index in each(self.cta.busy) {
+            self.recount(index);
+            self.release(index);
         }
     }
 }

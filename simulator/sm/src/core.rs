@@ -1,25 +1,84 @@
 //! What a handler works with: the registers of the warp at hand, its block's shared memory, its worker's caches.
 //!
+//! Warps of a block that stand at one address run as a team: a handler is called once, and its body runs for one warp
+//! after the other. So the cost of getting from one instruction to the next is shared.
+//!
 //! This is one of the places where `unsafe` is: rows are reached through raw pointers, without a range check. It is
 //! sound because a [`RowIndex`] is only made by lowering, which checks the whole span of every operand against the
 //! launch's register count, and because [`Core::new`] is given a warp with that many registers and the pool that was
 //! made together with the code.
 
+use std::marker::PhantomData;
+
 use super::block::Cta;
 use super::fault::FaultKind;
 use super::lanes::{FULL, LANES, Lanes, bit, blend, first, map};
 use super::launch::Prepared;
-use super::micro::{Flow, Micro, PredicateIn, PredicateOut, RowIndex};
+use super::micro::{ExecuteOne, Flow, Level, Micro, PredicateIn, PredicateOut, RowIndex};
 use super::run::Chain;
 use super::warp::Warp;
 use super::worker::Caches;
 
-/// A warp that is being executed.
+/// Most warps of a team.
+pub(super) const TEAM: usize = 8;
+
+/// Warps of a block that stand at one address, with the lanes of each that run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Team {
+    pub count: usize,
+    /// Their numbers in the block, which all differ.
+    pub index: [u8; TEAM],
+    pub groups: [u32; TEAM],
+}
+
+impl Team {
+    /// Nobody yet.
+    pub const EMPTY: Self = Self { count: 0, index: [0; TEAM], groups: [0; TEAM] };
+
+    /// One warp.
+    pub fn one(index: usize, group: u32) -> Self {
+        let mut team = Self::EMPTY;
+        team.add(index, group);
+        team
+    }
+
+    /// Adds a warp. Whether there was room.
+    pub fn add(&mut self, index: usize, group: u32) -> bool {
+        let room = self.count < TEAM;
+        if room {
+            (self.index[self.count], self.groups[self.count]) = (index as u8, group);
+            self.count += 1;
+        }
+        room
+    }
+
+    /// Takes a member out; the last one takes its place.
+    pub fn remove(&mut self, member: usize) {
+        self.count -= 1;
+        self.index[member] = self.index[self.count];
+        self.groups[member] = self.groups[self.count];
+    }
+
+    /// Lanes that run.
+    pub fn lanes(&self) -> u64 {
+        self.groups.iter().take(self.count).map(|group| u64::from(group.count_ones())).sum()
+    }
+}
+
+/// Warps that are being executed.
 pub(crate) struct Core<'a> {
-    /// The warp's rows, and the pool of the page.
-    rows: [*mut Lanes; 2],
-    /// The warp, but for its rows.
-    pub warp: &'a mut Warp,
+    /// For each member of the team its rows, and the pool of the page.
+    rows: [[*mut Lanes; 2]; TEAM],
+    /// The members.
+    warps: [*mut Warp; TEAM],
+    /// They are of the block that is lent.
+    block: PhantomData<&'a mut [Warp]>,
+    /// Which warps those are.
+    pub(super) team: Team,
+    /// Number of the member at hand.
+    pub(super) member: usize,
+    /// Lanes of guarded instructions that did not run.
+    pub(super) skipped: u64,
     /// What the warps of the block share.
     pub cta: &'a mut Cta,
     /// What the worker has at hand.
@@ -28,8 +87,6 @@ pub(crate) struct Core<'a> {
     pub launch: &'a Prepared,
     /// How handlers follow each other.
     pub(super) chain: Chain,
-    /// Lanes that go to the target of [`Flow::Branch`].
-    pub taken: u32,
     /// Faults of the page, by number.
     pub faults: &'a [FaultKind],
     /// Why [`Flow::Fault`] was returned.
@@ -40,20 +97,184 @@ impl<'a> Core<'a> {
     /// Brings together what handlers need.
     ///
     /// # Safety
-    /// Handlers may be run only with micro-operations whose row indices lie inside the warp's rows or inside `pool`,
-    /// as lowering makes them for a launch with the warp's number of registers.
+    /// Handlers may be run only with micro-operations whose row indices lie inside the warps' rows or inside `pool`,
+    /// as lowering makes them for a launch with the warps' number of registers.
+    ///
+    /// # Errors
+    /// The team has a member that the block does not have.
     #[inline(always)]
     pub(super) unsafe fn new(
-        warp: &'a mut Warp,
+        all: &'a mut [Warp],
+        team: &Team,
         pool: &'a [Lanes],
         faults: &'a [FaultKind],
         cta: &'a mut Cta,
         caches: &'a mut Caches,
         launch: &'a Prepared,
-    ) -> Self {
-        // The pool is never written: `row_mut` takes rows of the warp only.
-        let rows = [warp.rows.as_mut_ptr(), pool.as_ptr().cast_mut()];
-        Self { rows, warp, cta, caches, launch, chain: Chain::NONE, taken: 0, faults, fault: None }
+    ) -> Option<Self> {
+        let base = all.as_mut_ptr();
+        // The pool is never written: destinations are rows of the warp only.
+        let pool = pool.as_ptr().cast_mut();
+        let mut warps = [base; TEAM];
+        let mut rows = [[std::ptr::null_mut(), pool]; TEAM];
+        for (member, index) in team.index.into_iter().enumerate().take(team.count) {
+            let warp = all.get_mut(usize::from(index))?;
+            rows[member][0] = warp.rows.as_mut_ptr();
+            warps[member] = base.wrapping_add(index.into());
+        }
+        Some(Self {
+            rows,
+            warps,
+            block: PhantomData,
+            team: *team,
+            member: 0,
+            skipped: 0,
+            cta,
+            caches,
+            launch,
+            chain: Chain::NONE,
+            faults,
+            fault: None,
+        })
+    }
+
+    /// Turns to a member of the team.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, member: usize) {
+        debug_assert!(member < self.team.count, "members are counted");
+        self.member = member & (TEAM - 1);
+    }
+
+    /// The warp at hand.
+    #[inline(always)]
+    pub fn warp(&self) -> &Warp {
+        // SAFETY: `new` took the members from the block that is lent, and they only ever become fewer. A reference to a
+        // warp lives no longer than the borrow of the core.
+        unsafe { &*self.warps[self.member & (TEAM - 1)] }
+    }
+
+    /// The warp at hand.
+    #[inline(always)]
+    pub fn warp_mut(&mut self) -> &mut Warp {
+        // SAFETY: as above.
+        unsafe { &mut *self.warps[self.member & (TEAM - 1)] }
+    }
+
+    /// Takes a member out of the team; the last one takes its place.
+    pub(super) fn leave(&mut self, member: usize) {
+        self.team.remove(member);
+        self.warps[member] = self.warps[self.team.count];
+        self.rows[member] = self.rows[self.team.count];
+        self.member = 0;
+    }
+
+    /// The lanes of the member at hand for which an instruction runs.
+    #[inline(always)]
+    pub(super) fn guarded(&self, op: &Micro) -> u32 {
+        let group = self.team.groups[self.member & (TEAM - 1)];
+        if op.kind == 0 {
+            return group;
+        }
+        let lanes = if op.kind & Micro::UNIFORM != 0 { FULL } else { group };
+        lanes & self.predicate(op.guard)
+    }
+
+    /// The lanes of each member for which an instruction runs. Those that a guard keeps from it are counted.
+    #[inline(always)]
+    pub(super) fn masks(&mut self, op: &Micro) -> [u32; TEAM] {
+        if op.kind == 0 { self.team.groups } else { self.guarded_masks(op) }
+    }
+
+    #[inline(never)]
+    fn guarded_masks(&mut self, op: &Micro) -> [u32; TEAM] {
+        let mut masks = [0; TEAM];
+        for member in 0..self.team.count {
+            self.enter(member);
+            let mask = self.guarded(op);
+            self.skipped += u64::from((self.team.groups[member & (TEAM - 1)] & !mask).count_ones());
+            masks[member & (TEAM - 1)] = mask;
+        }
+        masks
+    }
+
+    /// Runs a handler for one member of the team after the other, until one does not simply go on.
+    #[inline(always)]
+    pub(super) fn each_warp<T: ExecuteOne, L: Level>(&mut self, op: &Micro) -> Flow {
+        let masks = self.masks(op);
+        let count = self.team.count.clamp(1, TEAM);
+        let mut member = 0;
+        loop {
+            let mask = masks[member & (TEAM - 1)];
+            if mask != 0 {
+                self.member = member;
+                let flow = T::one::<L>(self, op, mask);
+                if flow != Flow::Next {
+                    return flow;
+                }
+            }
+            member += 1;
+            if member == count {
+                return Flow::Next;
+            }
+        }
+    }
+
+    /// The destination of every member becomes `f` of the three sources' rows.
+    #[inline(always)]
+    pub fn rows3(
+        &mut self,
+        op: &Micro,
+        f: impl Fn(&[u32; LANES], &[u32; LANES], &[u32; LANES]) -> [u32; LANES],
+    ) -> Flow {
+        let masks = self.masks(op);
+        let count = self.team.count.clamp(1, TEAM);
+        let place = |index: RowIndex| (usize::from(index.is_pool()), usize::from(index.0 & !RowIndex::POOL));
+        let ((_, d), a, b, c) = (place(op.d), place(op.a), place(op.b), place(op.c));
+        let mut member = 0;
+        loop {
+            let (rows, mask) = (&self.rows[member & (TEAM - 1)], masks[member & (TEAM - 1)]);
+            let row = |(pool, at): (usize, usize)| rows[pool].wrapping_add(at);
+            // SAFETY: see the module: the rows exist, and nothing else refers to them while they are written.
+            unsafe {
+                let out = f(&(*row(a)).0, &(*row(b)).0, &(*row(c)).0);
+                let to = &mut (*row((0, d))).0;
+                *to = if mask == FULL { out } else { blend(mask, &out, to) };
+            }
+            member += 1;
+            if member == count {
+                return Flow::Next;
+            }
+        }
+    }
+
+    /// The destination of every member becomes `f` of the second source.
+    #[inline(always)]
+    pub fn team1(&mut self, op: &Micro, f: impl Fn(u32) -> u32) -> Flow {
+        self.rows3(op, |_, b, _| map(b, &f))
+    }
+
+    /// The destination of every member becomes `f` of the first and second source.
+    #[inline(always)]
+    pub fn team2(&mut self, op: &Micro, f: impl Fn(u32, u32) -> u32) -> Flow {
+        self.rows3(op, |a, b, _| {
+            let mut out = [0; LANES];
+            for i in 0..LANES {
+                out[i] = f(a[i], b[i]);
+            }
+            out
+        })
+    }
+
+    /// The destination of every member becomes `f` of the three sources.
+    #[inline(always)]
+    pub fn team3(&mut self, op: &Micro, f: impl Fn(u32, u32, u32) -> u32) -> Flow {
+        self.rows3(op, |a, b, c| {
+            let mut out = [0; LANES];
+            for i in 0..LANES {
+                out[i] = f(a[i], b[i], c[i]);
+            }
+            out
+        })
     }
 
     /// Ends the warp.
@@ -65,7 +286,7 @@ impl<'a> Core<'a> {
 
     #[inline(always)]
     fn pointer(&self, index: RowIndex) -> *mut Lanes {
-        let base = self.rows[usize::from(index.is_pool())];
+        let base = self.rows[self.member & (TEAM - 1)][usize::from(index.is_pool())];
         base.wrapping_add(usize::from(index.0 & !RowIndex::POOL))
     }
 
@@ -79,7 +300,7 @@ impl<'a> Core<'a> {
     #[inline(always)]
     fn row_mut(&mut self, index: RowIndex) -> &mut [u32; LANES] {
         debug_assert!(!index.is_pool(), "lowering makes destinations from registers only");
-        let row = self.rows[0].wrapping_add(usize::from(index.0 & !RowIndex::POOL));
+        let row = self.pointer(RowIndex(index.0 & !RowIndex::POOL));
         // SAFETY: as above; `&mut self` keeps other references away.
         unsafe { &mut (*row).0 }
     }
@@ -90,7 +311,7 @@ impl<'a> Core<'a> {
     /// `index` is a destination for which lowering checked as many registers.
     #[inline(always)]
     pub unsafe fn rows_mut<const WORDS: usize>(&mut self, index: RowIndex) -> &mut [[u32; LANES]; WORDS] {
-        let row = self.rows[0].wrapping_add(usize::from(index.0 & !RowIndex::POOL));
+        let row = self.pointer(RowIndex(index.0 & !RowIndex::POOL));
         // SAFETY: rows of a warp lie one after the other without gaps, and `&mut self` keeps other references away.
         unsafe { &mut *row.cast() }
     }
@@ -155,13 +376,13 @@ impl<'a> Core<'a> {
     #[inline(always)]
     pub fn predicate(&self, operand: PredicateIn) -> u32 {
         let invert = u32::from(operand.0 >> 4 & 1).wrapping_neg();
-        self.warp.predicates[usize::from(operand.0 & 15)] ^ invert
+        self.warp().predicates[usize::from(operand.0 & 15)] ^ invert
     }
 
     /// Writes a predicate in the lanes of the mask.
     #[inline(always)]
     pub fn put_predicate(&mut self, to: PredicateOut, mask: u32, value: u32) {
-        let predicate = &mut self.warp.predicates[usize::from(to.0 & 31)];
+        let predicate = &mut self.warp_mut().predicates[usize::from(to.0 & 31)];
         *predicate = (*predicate & !mask) | (value & mask);
     }
 
@@ -171,19 +392,7 @@ impl<'a> Core<'a> {
         self.put_predicate(to, FULL, u32::from(value).wrapping_neg());
     }
 
-    /// The destination becomes `f` of the second source.
-    #[inline(always)]
-    pub fn map1(&mut self, op: &Micro, mask: u32, f: impl Fn(u32) -> u32) -> Flow {
-        let b = self.row(op.b);
-        let mut out = [0; LANES];
-        for i in 0..LANES {
-            out[i] = f(b[i]);
-        }
-        self.put(op.d, mask, &out);
-        Flow::Next
-    }
-
-    /// As [`Core::map1`] for functions that take longer than looking at the mask.
+    /// As [`Core::team1`] for one warp, for functions that take longer than looking at the mask.
     #[inline(always)]
     pub fn map1_slow(&mut self, op: &Micro, mask: u32, f: impl Fn(u32) -> u32) -> Flow {
         let b = self.row(op.b);
@@ -197,19 +406,7 @@ impl<'a> Core<'a> {
         Flow::Next
     }
 
-    /// The destination becomes `f` of the first and second source.
-    #[inline(always)]
-    pub fn map2(&mut self, op: &Micro, mask: u32, f: impl Fn(u32, u32) -> u32) -> Flow {
-        let (a, b) = (self.row(op.a), self.row(op.b));
-        let mut out = [0; LANES];
-        for i in 0..LANES {
-            out[i] = f(a[i], b[i]);
-        }
-        self.put(op.d, mask, &out);
-        Flow::Next
-    }
-
-    /// As [`Core::map2`] for functions that take longer than looking at the mask.
+    /// As [`Core::team2`] for one warp, for functions that take longer than looking at the mask.
     #[inline(always)]
     pub fn map2_slow(&mut self, op: &Micro, mask: u32, f: impl Fn(u32, u32) -> u32) -> Flow {
         let (a, b) = (self.row(op.a), self.row(op.b));
@@ -223,19 +420,7 @@ impl<'a> Core<'a> {
         Flow::Next
     }
 
-    /// The destination becomes `f` of the three sources.
-    #[inline(always)]
-    pub fn map3(&mut self, op: &Micro, mask: u32, f: impl Fn(u32, u32, u32) -> u32) -> Flow {
-        let (a, b, c) = (self.row(op.a), self.row(op.b), self.row(op.c));
-        let mut out = [0; LANES];
-        for i in 0..LANES {
-            out[i] = f(a[i], b[i], c[i]);
-        }
-        self.put(op.d, mask, &out);
-        Flow::Next
-    }
-
-    /// As [`Core::map3`] for functions that take longer than looking at the mask.
+    /// As [`Core::team3`] for one warp, for functions that take longer than looking at the mask.
     #[inline(always)]
     pub fn map3_slow(&mut self, op: &Micro, mask: u32, f: impl Fn(u32, u32, u32) -> u32) -> Flow {
         let (a, b, c) = (self.row(op.a), self.row(op.b), self.row(op.c));

@@ -8,10 +8,12 @@
 //! 1. [`sass`] decodes its word by the row of its opcode.
 //! 2. `lower` makes a micro-operation of it, 32 bytes in which everything is decided: handler, rows, predicates. It
 //!    refuses what it does not know, by name. Pages of micro-operations are kept as long as the code stays the same.
-//! 3. `worker` and, for its innermost loop, `run` execute micro-operations, for all lanes of a warp that stand at one
-//!    address.
+//! 3. `worker` brings together warps of a block that stand at one address: a team. For its innermost loop, `run`, it
+//!    lends them to a `core`, and micro-operations are executed there, each for all warps of the team.
 //! 4. `execute` holds the handlers. Each computes 32 lanes at a time with the functions of [`sass::lane`], and is
 //!    compiled for several sets of processor features, of which the best is chosen at run time.
+//!
+//! How fast that is, and what was tried, is in `benches/README.md`.
 //!
 //! Sources and destinations are rows of 32 lanes: registers, uniform registers (the same value in all lanes), and a
 //! pool of immediates and constants that is filled once per launch. So a handler never asks what kind of operand it has.
@@ -20,6 +22,8 @@
 //! `processor` spreads blocks over threads.
 
 mod atomic;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod block;
 mod code;
 mod control;

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::fault::FaultKind;
-use super::lanes::LANES;
 use nv_memory::{AccessKind, AddressMap};
 
 /// A mapping.
@@ -186,34 +185,14 @@ pub(super) unsafe fn load_octet(from: *const u8, to: &mut [u32; 8]) {
     unsafe { std::ptr::from_mut(to).cast::<Octet>().write(from.cast::<Octet>().read_volatile()) };
 }
 
-/// Loads 32 neighbouring words.
+/// Stores 8 neighbouring words.
 ///
 /// # Safety
-/// `from` is aligned to 4 and valid for reads of 128 bytes.
+/// `to` is aligned to 4 and valid for writes of 32 bytes.
 #[inline(always)]
-pub(super) unsafe fn load_row(from: *const u8, to: &mut [u32; LANES]) {
-    let to = std::ptr::from_mut(to).cast::<Octet>();
-    // SAFETY: as in `load_octet`.
-    unsafe {
-        let octet = |i: usize| from.cast::<Octet>().add(i).read_volatile();
-        let row = [octet(0), octet(1), octet(2), octet(3)];
-        for (i, octet) in row.into_iter().enumerate() {
-            to.add(i).write(octet);
-        }
-    }
-}
-
-/// Stores 32 neighbouring words.
-///
-/// # Safety
-/// `to` is aligned to 4 and valid for writes of 128 bytes.
-#[inline(always)]
-pub(super) unsafe fn store_row(to: *mut u8, lanes: &[u32; LANES]) {
-    let from = std::ptr::from_ref(lanes).cast::<Octet>();
-    for i in 0..4 {
-        // SAFETY: the caller's promise.
-        unsafe { to.cast::<Octet>().add(i).write_volatile(from.add(i).read()) };
-    }
+pub(super) unsafe fn store_octet(to: *mut u8, from: &[u32; 8]) {
+    // SAFETY: the caller's promise.
+    unsafe { to.cast::<Octet>().write_volatile(std::ptr::from_ref(from).cast::<Octet>().read()) };
 }
 
 /// Tells the processor that what lies ahead of a run of loads is likely to be wanted soon.

@@ -1,6 +1,9 @@
 //! Micro-operations: instructions with everything decided that can be decided before they run.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::core::Core;
+use super::lanes::{self, LANES};
 use super::run::chain;
 
 /// A row of 32 lanes that a micro-operation reads or writes: of the warp's registers, or with the highest bit set of
@@ -63,7 +66,7 @@ impl PredicateOut {
 pub(crate) enum Flow {
     /// With the next one.
     Next,
-    /// The lanes in [`Core::taken`] go to the address in the payload.
+    /// The lanes for which the first predicate holds go to the address in the payload: see [`super::run`].
     Branch,
     /// The micro-operation moves program counters or waits: see [`super::control`].
     Control,
@@ -71,8 +74,8 @@ pub(crate) enum Flow {
     Fault,
 }
 
-/// Executes one micro-operation for the lanes of a mask that is not empty, and those that follow in its chain.
-pub(crate) type Handler = for<'a, 'b> unsafe fn(&'b mut Core<'a>, &Micro, u32) -> Flow;
+/// Executes one micro-operation for all warps of a team, and those that follow in its chain.
+pub(crate) type Handler = for<'a, 'b> unsafe fn(&'b mut Core<'a>, &Micro) -> Flow;
 
 /// One micro-operation.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +95,8 @@ pub(crate) struct Micro {
     pub c: RowIndex,
     /// Guard predicate.
     pub guard: PredicateIn,
-    /// 0: runs in the lanes at hand. Bit 0: the guard is not PT. Bit 1: for the whole warp (uniform datapath).
+    /// 0: runs in the lanes at hand. Bit 0: the guard is not PT. Bit 1: for the whole warp (uniform datapath). Bit 2:
+    /// BSYNC, for all lanes that come to it.
     pub kind: u8,
     /// Predicates written.
     pub to: [PredicateOut; 2],
@@ -107,6 +111,8 @@ impl Micro {
     pub(super) const GUARDED: u8 = 1;
     /// Bit of [`Micro::kind`].
     pub(super) const UNIFORM: u8 = 2;
+    /// Bit of [`Micro::kind`].
+    pub(super) const BSYNC: u8 = 4;
 
     /// A micro-operation without operands.
     pub(crate) const fn new(run: Handler) -> Self {
@@ -130,14 +136,41 @@ const _: () = assert!(size_of::<Micro>() == 32);
 
 /// What a kind of micro-operation does, as a type, so that one body is compiled for every [`Level`].
 pub(crate) trait Execute {
-    /// Runs `op` for the lanes of `mask`. Must be `#[inline(always)]`: the processor's features belong to the caller.
-    fn run<L: Level>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow;
+    /// Runs `op` for all warps of the team. Must be `#[inline(always)]`: the processor's features belong to the caller.
+    fn run<L: Level>(core: &mut Core<'_>, op: &Micro) -> Flow;
+}
+
+/// What a kind of micro-operation does in one warp.
+pub(crate) trait ExecuteOne {
+    /// Runs `op` for the lanes of `mask`. Must be `#[inline(always)]` too.
+    fn one<L: Level>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow;
 }
 
 /// A set of processor features, as a type: closures inside handlers are then compiled once per set.
 pub(crate) trait Level {
     /// The processor has AVX2 and F16C: a handler is run at this level only where they were found.
     const AVX2: bool = false;
+
+    /// The mask of the lanes whose highest bit is set.
+    #[inline(always)]
+    fn signs(lanes: &[u32; LANES]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if Self::AVX2 {
+            // SAFETY: the processor has the feature.
+            return unsafe { avx2::signs(lanes) };
+        }
+        lanes::signs(lanes)
+    }
+
+    /// The mask of the lanes for which `f` holds.
+    #[inline(always)]
+    fn ballot(f: impl Fn(usize) -> bool) -> u32 {
+        let mut truth = [0; LANES];
+        for i in 0..LANES {
+            truth[i] = u32::from(f(i)).wrapping_neg();
+        }
+        Self::signs(&truth)
+    }
 }
 
 /// What every processor of the target has.
@@ -220,24 +253,24 @@ impl Features {
 
 /// # Safety
 /// As for [`chain`].
-unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    let flow = T::run::<Baseline>(core, op, mask);
+unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let flow = T::run::<Baseline>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
     unsafe { chain(core, op, flow) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c,fma,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    let flow = T::run::<Avx2>(core, op, mask);
+unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let flow = T::run::<Avx2>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
     unsafe { chain(core, op, flow) }
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx2,f16c,fma,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    let flow = T::run::<Avx512>(core, op, mask);
+unsafe fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let flow = T::run::<Avx512>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
     unsafe { chain(core, op, flow) }
 }

@@ -242,9 +242,13 @@ impl Grid {
                 Ok(Outcome::Finished) => {
                     worker.caches.statistics.ctas += 1;
                     self.resident.fetch_sub(1, Ordering::Relaxed);
-                    let block = resident.swap_remove(at);
-                    worker.recycle(&self.launch, block);
                     fruitless = 0;
+                    if let Some(number) = self.admit() {
+                        worker.restart(&self.launch, &mut resident[at], number);
+                    } else {
+                        let block = resident.swap_remove(at);
+                        worker.recycle(&self.launch, block);
+                    }
                     if at >= resident.len() {
                         at = 0;
                     }

@@ -1,20 +1,17 @@
-//! The innermost loop: micro-operations of one page, one after the other, for lanes that stand together.
+//! The innermost loop: micro-operations of one page, one after the other, for warps that stand together.
 //!
 //! Handlers form chains: each calls the next one itself (see [`chain`]), and comes back here only where something has to
-//! be decided: at a guard, a branch, or the end. A loop that calls every handler from one place is more than twice as
+//! be decided: at a branch, or the end. A loop that calls every handler from one place is more than twice as
 //! slow, because processors predict an indirect jump by the place it is at.
 
 use super::code::{PAGE_BYTES, PAGE_CODE};
-use super::core::Core;
-use super::lanes::FULL;
+use super::core::{Core, TEAM};
 use super::micro::{Flow, Micro};
 
 /// Where a run of micro-operations stands.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Lanes that run.
-    pub group: u32,
-    /// Whether nobody else of the warp could run: branches are followed within the page.
+    /// Whether nobody else of the warps could run: branches are followed within the page.
     pub whole: bool,
     /// Address of the page.
     pub start: u64,
@@ -24,19 +21,19 @@ pub(super) struct Run {
     pub stop: usize,
     /// Instructions after which a step back ends the run.
     pub left: i64,
-    /// Instructions executed.
+    /// Instructions that a warp which stayed executed.
     pub executed: i64,
+    /// Instructions executed by all.
+    pub instructions: u64,
     /// Lanes in which they were executed.
     pub lanes: u64,
-    /// Lanes of the last one.
-    pub mask: u32,
+    /// Lanes of each member in which the last one was executed, or, of a branch, was taken.
+    pub masks: [u32; TEAM],
 }
 
 /// The part of [`Core`] that chains of handlers need.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    /// Lanes that run.
-    group: u32,
     /// Where the run ends.
     stop: *const Micro,
     /// Where a chain ended.
@@ -45,14 +42,14 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Before a run.
-    pub const NONE: Self = Self { group: 0, stop: std::ptr::null(), at: std::ptr::null() };
+    pub const NONE: Self = Self { stop: std::ptr::null(), at: std::ptr::null() };
 }
 
 /// Micro-operations after which a chain ends, as a power of two. It bounds the stack if the compiler makes calls of what
 /// should be jumps.
 const CHAIN: usize = 64;
 
-/// Goes on after a handler: with the next micro-operation, if that has no guard.
+/// Goes on after a handler: with the next micro-operation.
 ///
 /// # Safety
 /// `op` is one of the run that [`Chain`] describes.
@@ -71,82 +68,214 @@ pub(super) unsafe fn chain(core: &mut Core<'_>, op: &Micro, flow: Flow) -> Flow 
     // SAFETY: the end of the run was looked at, so there is a next one, whose handler was chosen for this processor.
     unsafe {
         let next = &*next;
-        if next.kind != 0 {
-            core.chain.at = next;
-            return Flow::Next;
-        }
-        (next.run)(core, next, core.chain.group)
+        (next.run)(core, next)
     }
 }
 
-/// The lanes for which an instruction with a guard, or of the uniform datapath, runs.
-#[inline(always)]
-fn guarded(core: &Core<'_>, op: &Micro, group: u32) -> u32 {
-    let lanes = if op.kind & Micro::UNIFORM != 0 { FULL } else { group };
-    lanes & core.predicate(op.guard)
+/// Instructions and lanes since the team last changed.
+#[derive(Debug)]
+struct Count {
+    /// Number of the micro-operation from which on is counted.
+    first: usize,
+    /// Instructions before that.
+    before: i64,
+    /// Of those, the ones that are in the sums of [`Run`].
+    settled: i64,
+}
+
+impl Count {
+    /// Adds what the team executed up to `end`, before it changes.
+    fn settle(&mut self, core: &Core<'_>, state: &mut Run, end: usize) {
+        let new = self.before + (end as i64 - self.first as i64) - self.settled;
+        self.settled += new;
+        state.instructions += new as u64 * core.team.count as u64;
+        state.lanes += new as u64 * core.team.lanes();
+    }
+}
+
+/// How a team comes out of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// All lanes go on behind it.
+    Past,
+    /// All lanes take it.
+    Taken,
+    /// Lanes of one warp part.
+    Apart,
+}
+
+/// The lanes of each member that take a branch, and the way that leaves.
+fn lanes_of_branch(core: &mut Core<'_>, op: &Micro, masks: &mut [u32; TEAM]) -> Option<Way> {
+    *masks = core.masks(op);
+    let (mut all, mut none) = (true, true);
+    for member in 0..core.team.count {
+        core.enter(member);
+        let taken = masks[member & (TEAM - 1)] & core.predicate(op.from[0]);
+        masks[member & (TEAM - 1)] = taken;
+        all &= taken == core.team.groups[member & (TEAM - 1)];
+        none &= taken == 0;
+    }
+    match (none, all) {
+        (true, _) => Some(Way::Past),
+        (_, true) => Some(Way::Taken),
+        _ => None,
+    }
+}
+
+/// Whether a micro-operation is a BSYNC that every lane that comes to it takes part in; its barrier.
+fn meeting(op: Option<&Micro>) -> Option<u8> {
+    op.filter(|op| op.kind == Micro::BSYNC).map(|op| op.payload as u8 & 15)
+}
+
+/// Lets members whose lanes do not all go one way leave the team, until the others do. `at` is the branch.
+#[cold]
+#[inline(never)]
+fn part(core: &mut Core<'_>, code: &[Micro], at: usize, state: &mut Run, count: &mut Count) -> Way {
+    let target = code[at].payload;
+    let next = state.start + 16 * (at as u64 + 1);
+    count.settle(core, state, at + 1);
+    let offset = target.wrapping_sub(state.start);
+    let to = if offset < PAGE_BYTES { (offset / 16) as usize } else { PAGE_CODE };
+    // Lanes that go where they would wait for others do so at once; the rest need not look back.
+    if let Some(barrier) = meeting(code.get(to)) {
+        let mut member = 0;
+        while member < core.team.count {
+            core.enter(member);
+            let (group, taken) = (core.team.groups[member], state.masks[member]);
+            if taken != 0 && taken != group {
+                // The BSYNC was executed in these lanes.
+                state.instructions += 1;
+                state.lanes += u64::from(taken.count_ones());
+                if !core.warp_mut().park(taken, target.wrapping_add(16), barrier, next) {
+                    drop_member(core, state, member);
+                    if core.team.count == 0 {
+                        return Way::Apart;
+                    }
+                    continue;
+                }
+                core.team.groups[member] = group & !taken;
+                state.masks[member] = 0;
+            }
+            member += 1;
+        }
+    }
+    // Of those who go different ways the hindmost goes on, and the others will be met.
+    let full = |core: &Core<'_>, state: &Run, member: usize| state.masks[member] == core.team.groups[member];
+    let some_take = (0..core.team.count).any(|member| full(core, state, member));
+    let some_pass = (0..core.team.count).any(|member| state.masks[member] == 0);
+    let way = match (some_take, some_pass) {
+        (false, false) => Way::Apart,
+        (true, true) if target < next => Way::Taken,
+        (_, true) => Way::Past,
+        (true, false) => Way::Taken,
+    };
+    let mut member = 0;
+    while member < core.team.count {
+        core.enter(member);
+        let (group, taken) = (core.team.groups[member], state.masks[member]);
+        let stays = match way {
+            Way::Taken => taken == group,
+            Way::Past => taken == 0,
+            Way::Apart => member == 0,
+        };
+        if stays {
+            member += 1;
+            continue;
+        }
+        core.warp_mut().set_pc(group & !taken, next);
+        core.warp_mut().set_pc(taken, target);
+        if taken != 0 && taken != group && target < next {
+            core.warp_mut().yielded |= taken;
+        }
+        for pc in [next, target] {
+            let number = (pc.wrapping_sub(state.start) / 16) as usize;
+            if number > at {
+                state.stop = state.stop.min(number);
+            }
+        }
+        drop_member(core, state, member);
+    }
+    way
+}
+
+/// Takes a member out of the team.
+fn drop_member(core: &mut Core<'_>, state: &mut Run, member: usize) {
+    core.leave(member);
+    state.masks[member] = state.masks[core.team.count & (TEAM - 1)];
 }
 
 /// Runs until `stop`, or until something other than going on is to be done; says what.
 ///
 /// # Safety
-/// As for [`Core::new`]: `code` was lowered for the warp and the pool of `core`.
+/// As for [`Core::new`]: `code` was lowered for the warps and the pool of `core`.
 pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -> Flow {
     let Some(code) = code.get(..PAGE_CODE) else { return Flow::Next };
-    let (group, start) = (state.group, state.start);
-    let stop = state.stop.min(PAGE_CODE);
-    core.chain = Chain { group, stop: code[..stop].as_ptr_range().end, at: std::ptr::null() };
+    let start = state.start;
     let mut at = state.at;
-    let mut first = at;
-    let mut count = 0;
-    // Lanes of guarded instructions, and how many of those there were: the others run in the whole group.
-    let (mut lanes, mut guards) = (0u64, 0u64);
+    let mut count = Count { first: at, before: 0, settled: 0 };
+    let end = |stop: usize| code[..stop.min(PAGE_CODE)].as_ptr_range().end;
+    core.chain = Chain { stop: end(state.stop), at: std::ptr::null() };
     let flow = loop {
-        if at >= stop {
+        if at >= state.stop {
             break Flow::Next;
         }
         let op = &code[at];
-        let mut mask = group;
-        if op.kind != 0 {
-            mask = guarded(core, op, group);
-            guards += 1;
-            lanes += u64::from((mask & group).count_ones());
-            if mask == 0 {
+        // SAFETY: the handler was chosen for this processor; see above for the operands and for the chain.
+        let flow = unsafe { (op.run)(core, op) };
+        // SAFETY: a chain ends at a micro-operation of the page, or one past the last.
+        at = unsafe { core.chain.at.offset_from_unsigned(code.as_ptr()) };
+        if flow == Flow::Next {
+            continue;
+        }
+        let op = &code[at];
+        if flow == Flow::Control {
+            state.masks = core.masks(op);
+            if state.masks.iter().take(core.team.count).all(|mask| *mask == 0) {
                 at += 1;
                 continue;
             }
+            break flow;
         }
-        // SAFETY: the handler was chosen for this processor; see above for the operands and for the chain.
-        let flow = unsafe { (op.run)(core, op, mask) };
-        // SAFETY: a chain ends at a micro-operation of the page, or one past the last.
-        at = unsafe { core.chain.at.offset_from_unsigned(code.as_ptr()) };
-        match flow {
-            Flow::Next => {}
-            Flow::Branch if core.taken == group => {
-                let offset = code[at].payload.wrapping_sub(start);
+        if flow == Flow::Fault {
+            state.masks[core.member & (TEAM - 1)] = core.guarded(op);
+            break flow;
+        }
+        let way = match lanes_of_branch(core, op, &mut state.masks) {
+            Some(way) => way,
+            None if !state.whole || op.payload & 15 != 0 => Way::Apart,
+            None => {
+                let way = part(core, code, at, state, &mut count);
+                core.chain.stop = end(state.stop);
+                if core.team.count == 0 {
+                    at += 1;
+                    break Flow::Next;
+                }
+                way
+            }
+        };
+        match way {
+            Way::Past => at += 1,
+            Way::Apart => break flow,
+            Way::Taken => {
+                let offset = op.payload.wrapping_sub(start);
                 if offset >= PAGE_BYTES || offset & 15 != 0 || !state.whole {
                     break flow;
                 }
                 let to = (offset / 16) as usize;
-                count += (at + 1 - first) as i64;
+                count.before += at as i64 + 1 - count.first as i64;
                 let back = to <= at;
-                (at, first) = (to, to);
+                (at, count.first) = (to, to);
                 // An eye on the budget at every step back.
-                if back && count >= state.left {
+                if back && count.before >= state.left {
                     break Flow::Next;
                 }
             }
-            Flow::Branch if core.taken == 0 => at += 1,
-            _ => break flow,
         }
     };
     let last = if flow == Flow::Next { at } else { at + 1 };
-    state.executed = count + (last - first) as i64;
-    state.lanes = lanes + (state.executed as u64 - guards) * u64::from(group.count_ones());
-    // What did not simply go on changed no predicate: its guard holds for the lanes for which it held.
-    let mask = match code.get(at) {
-        Some(op) if flow != Flow::Next && op.kind != 0 => guarded(core, op, group),
-        _ => group,
-    };
-    (state.at, state.mask) = (at, mask);
+    count.settle(core, state, last);
+    state.executed = count.settled;
+    state.lanes -= core.skipped;
+    state.at = at;
     flow
 }

@@ -1,6 +1,6 @@
 //! One warp's state: registers, program counters, convergence.
 
-use super::lanes::{FULL, LANES, Lanes, bit, each, first};
+use super::lanes::{FULL, LANES, Lanes, ballot, bit, each, first, spread};
 use super::micro::{RowIndex, rows_of};
 
 /// What a lane waits for in WARPSYNC; B0 to B15 are their own numbers.
@@ -23,9 +23,9 @@ pub(crate) struct Warp {
     waits: [u8; LANES],
     /// Lanes that give way to others.
     pub yielded: u32,
-    /// Program counters of the lanes, where they differ.
+    /// Program counters of the lanes for which `common` does not speak.
     scattered: [u64; LANES],
-    /// The program counter of all lanes, where it is the same.
+    /// The program counter of all lanes that could run, where it is the same; of all live lanes if none could run.
     common: Option<u64>,
     /// B0 to B15 as each lane sees them: who meets there.
     pub convergence: [[u32; LANES]; 16],
@@ -84,25 +84,68 @@ impl Warp {
         self.alive & !self.waiting
     }
 
+    /// The lanes that `common` speaks for.
+    #[inline(always)]
+    fn spoken_for(&self) -> u32 {
+        match self.runnable() {
+            0 => self.alive,
+            runnable => runnable,
+        }
+    }
+
+    /// Writes program counters down lane by lane.
+    fn scatter(&mut self) {
+        if let Some(common) = self.common.take() {
+            let lanes = spread(self.spoken_for());
+            for i in 0..LANES {
+                self.scattered[i] = if lanes[i] != 0 { common } else { self.scattered[i] };
+            }
+        }
+    }
+
     /// The program counter of a lane.
     #[inline(always)]
     pub fn pc(&self, lane: usize) -> u64 {
-        self.common.unwrap_or(self.scattered[lane & 31])
+        match self.common {
+            Some(common) if bit(self.spoken_for(), lane) => common,
+            _ => self.scattered[lane & 31],
+        }
     }
 
-    /// Sends lanes to an address.
+    /// The address at which all lanes that could run stand, if that is known and there are any.
+    #[inline(always)]
+    pub fn standing(&self) -> Option<u64> {
+        if self.runnable() == 0 { None } else { self.common }
+    }
+
+    /// Sends lanes that could run to an address.
     #[inline]
     pub fn set_pc(&mut self, mask: u32, pc: u64) {
-        if mask == self.alive {
+        if mask == 0 {
+            return;
+        }
+        if mask == self.runnable() {
             self.common = Some(pc);
             return;
         }
-        if let Some(common) = self.common.take() {
-            self.scattered = [common; LANES];
-        }
+        self.scatter();
         for lane in each(mask) {
             self.scattered[lane] = pc;
         }
+    }
+
+    /// Lets some of the lanes that stand together wait at another address, and the rest go on from `pc`. Whether the
+    /// rest are all that could run now.
+    pub fn park(&mut self, mask: u32, at: u64, code: u8, pc: u64) -> bool {
+        let rest = self.runnable() & !mask;
+        for lane in each(mask) {
+            self.scattered[lane] = at;
+            self.waits[lane] = code;
+        }
+        self.waiting |= mask;
+        self.common = Some(pc);
+        self.converge();
+        self.runnable() == rest
     }
 
     /// The lanes to run next, with their common program counter: lowest first among those that did not yield.
@@ -144,7 +187,7 @@ impl Warp {
             mask |= u32::from(self.scattered[lane] == pc) << lane;
         }
         let group = mask & runnable;
-        if group == self.alive {
+        if group == runnable {
             self.common = Some(pc);
         }
         group
@@ -159,19 +202,30 @@ impl Warp {
     /// Lets lanes wait.
     #[inline]
     pub fn wait(&mut self, mask: u32, code: u8) {
-        self.waiting |= mask;
         if mask == self.alive {
             self.waits = [code; LANES];
         } else {
+            let (common, rest) = (self.common, self.runnable() & !mask);
+            self.scatter();
+            if rest != 0 {
+                self.common = common;
+            }
             for lane in each(mask) {
                 self.waits[lane] = code;
             }
         }
+        self.waiting |= mask;
     }
 
     /// Ends the waiting of lanes.
     #[inline]
     pub fn wake(&mut self, mask: u32) {
+        if mask == 0 {
+            return;
+        }
+        if mask != self.alive {
+            self.scatter();
+        }
         self.waiting &= !mask;
     }
 
@@ -202,6 +256,13 @@ impl Warp {
             let arrived = self.at(code);
             if members & !arrived == 0 {
                 self.wake((members | 1 << lane) & arrived);
+            } else {
+                // Others who wait for the same lanes wait on.
+                let same = match self.convergence.get(usize::from(code)) {
+                    Some(barrier) => ballot(|i| barrier[i] == barrier[lane]),
+                    None => ballot(|i| self.members[i] == self.members[lane]),
+                };
+                left &= !(same & arrived);
             }
         }
     }
@@ -210,6 +271,10 @@ impl Warp {
     pub fn exit(&mut self, mask: u32) {
         self.alive &= !mask;
         self.waiting &= self.alive;
+        if self.waiting == self.alive {
+            // Those that wait wrote down where they stand.
+            self.common = None;
+        }
         if self.waiting != 0 {
             self.converge();
         }

@@ -1,12 +1,13 @@
-//! A worker: executes blocks, one warp at a time.
+//! A worker: executes blocks, one after the other, and of a block those warps together that stand at one address.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::block::Block;
 use super::code::{CodeCache, LoadedCode, PAGE_CODE};
 use super::control::{self, After};
-use super::core::Core;
+use super::core::{Core, TEAM, Team};
 use super::fault::{Fault, FaultKind};
+use super::lanes::{Lanes, each};
 use super::launch::{Prepared, Shape, Statistics};
 use super::memory::Windows;
 use super::micro::Flow;
@@ -68,6 +69,16 @@ pub(super) enum Outcome {
     Stuck,
 }
 
+/// Where warps stand that are to run.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    pc: u64,
+    /// They have no other lanes that could run: nobody is to be met on the way, and branches back are followed.
+    whole: bool,
+    /// Where other warps stand.
+    end: u64,
+}
+
 /// Instructions of a warp before the next has its turn.
 const SLICE: i64 = 4096;
 /// Instructions of a block before another is looked after.
@@ -117,9 +128,14 @@ impl Worker {
             Some(index) => self.spare.swap_remove(index).1,
             None => Block::new(launch),
         };
+        self.restart(launch, &mut block, number);
+        block
+    }
+
+    /// Makes a block that finished another one of the same launch.
+    pub fn restart(&self, launch: &Prepared, block: &mut Block, number: u64) {
         // What a block finds in its registers is whatever was there, but a seeded run repeats itself.
         block.start(launch, number, self.caches.random.is_some());
-        block
     }
 
     /// Takes back the memory of a block.
@@ -146,17 +162,13 @@ impl Worker {
             budget = 1 + (random.next() % 512) as i64;
         }
         loop {
-            let mut ran = false;
-            let shift = match &mut self.caches.random {
-                Some(random) => random.next() as usize,
-                None => 0,
+            let before = self.caches.statistics.instructions;
+            let ran = if self.caches.random.is_some() {
+                self.round_in_any_order(cache, launch, block)?
+            } else {
+                self.round(cache, launch, block)?
             };
-            for i in 0..block.warps.len() {
-                let index = if shift == 0 { i } else { (i + shift) % block.warps.len() };
-                let before = self.caches.statistics.instructions;
-                ran |= self.run_warp(cache, launch, block, index)?;
-                budget -= (self.caches.statistics.instructions - before) as i64;
-            }
+            budget -= (self.caches.statistics.instructions - before) as i64;
             if block.alive == 0 {
                 return Ok(Outcome::Finished);
             }
@@ -170,91 +182,162 @@ impl Worker {
         }
     }
 
-    /// Runs a warp until it waits, ends, or has used up its slice. Whether it ran at all.
-    fn run_warp(
+    /// Gives every warp a slice, in an order that the seed decides. Whether any ran.
+    fn round_in_any_order(
         &mut self,
         cache: &CodeCache,
         launch: &Prepared,
         block: &mut Block,
-        index: usize,
     ) -> Result<bool, Box<Fault>> {
-        let mut left = SLICE;
         let mut ran = false;
-        while left > 0 {
-            let warp = &mut block.warps[index];
-            let group = match &mut self.caches.random {
-                None => warp.select(),
-                Some(random) => {
-                    let choice = random.next();
-                    left = left.min(1 + (choice >> 40 & 63) as i64);
-                    warp.select_any(choice & 0xffff)
-                }
-            };
-            let Some((pc, group)) = group else { break };
-            ran = true;
-            self.run_group(cache, launch, block, index, pc, group, &mut left)?;
+        let warps = block.warps.len();
+        let shift = self.caches.random.as_mut().map_or(0, Random::next) as usize;
+        for i in 0..warps {
+            let index = (i + shift) % warps;
+            let mut left = SLICE;
+            while left > 0 {
+                let warp = &mut block.warps[index];
+                let choice = self.caches.random.as_mut().map_or(0, Random::next);
+                left = left.min(1 + (choice >> 40 & 63) as i64);
+                let Some((pc, group)) = warp.select_any(choice & 0xffff) else { break };
+                ran = true;
+                let place = Place { pc, whole: group == warp.runnable(), end: u64::MAX };
+                left -= self.run_team(cache, launch, block, Team::one(index, group), place, left)?;
+            }
         }
         Ok(ran)
     }
 
-    /// Runs lanes that stand at one address until they part, wait or end, or have used up what is `left`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the loop's state, which would be a struct of no other use"
-    )]
-    fn run_group(
+    /// Lets every warp run until it waits, ends, or has used up its slice; those that stand at one address together, and
+    /// the hindmost first, so that they meet the others. Whether any ran.
+    fn round(&mut self, cache: &CodeCache, launch: &Prepared, block: &mut Block) -> Result<bool, Box<Fault>> {
+        let largest = largest_team(launch.launch.registers);
+        let mut left = [SLICE; WARPS];
+        let warps = block.warps.len().min(WARPS);
+        // Warps whose slice is not used up.
+        let mut pending = u32::MAX >> (WARPS - warps);
+        let mut ran = false;
+        loop {
+            let (mut first, mut place) = (None, Place { pc: u64::MAX, whole: false, end: u64::MAX });
+            let mut team = Team::EMPTY;
+            for index in each(pending) {
+                let warp = &mut block.warps[index];
+                let Some((pc, group)) = warp.select() else { continue };
+                let whole = warp.standing().is_some();
+                if pc < place.pc {
+                    place = Place { pc, whole, end: place.pc };
+                    first = Some(index);
+                    team = Team::one(index, group);
+                } else if pc == place.pc {
+                    // Lanes that part run for themselves.
+                    if whole && place.whole && team.count < largest {
+                        team.add(index, group);
+                    }
+                } else {
+                    place.end = place.end.min(pc);
+                }
+            }
+            if first.is_none() {
+                return Ok(ran);
+            }
+            ran = true;
+            let members = team.index.into_iter().take(team.count);
+            let slice = members.clone().map(|index| left[usize::from(index)]).min().unwrap_or(0);
+            let executed = self.run_team(cache, launch, block, team, place, slice)?;
+            for index in members {
+                left[usize::from(index)] -= executed;
+                if left[usize::from(index)] <= 0 {
+                    pending &= !(1 << index);
+                }
+            }
+            if i64::from(block.cta.spins) > TURN {
+                return Ok(ran);
+            }
+        }
+    }
+
+    /// Runs warps that stand at one address until they part, wait or end, or have used up what is `left`. How many
+    /// instructions the last of them executed.
+    fn run_team(
         &mut self,
         cache: &CodeCache,
         launch: &Prepared,
         block: &mut Block,
-        index: usize,
-        mut pc: u64,
-        group: u32,
-        left: &mut i64,
-    ) -> Result<(), Box<Fault>> {
-        // The lanes at hand are all that could run: nobody is to be met on the way.
-        let whole = group == block.warps[index].runnable();
-        let fail = |block: &Block, pc: u64, lanes: u32, kind: FaultKind| {
-            Box::new(report(cache, launch, block, index, pc, lanes, kind))
+        mut team: Team,
+        Place { mut pc, whole, end }: Place,
+        left: i64,
+    ) -> Result<i64, Box<Fault>> {
+        let fail = |block: &Block, member: usize, team: &Team, pc: u64, lanes: u32, kind: FaultKind| {
+            let warp = usize::from(team.index[member]);
+            Box::new(report(cache, launch, block, warp, pc, lanes, kind))
         };
+        let mut done = 0;
         loop {
             if pc & 15 != 0 {
-                return Err(fail(block, pc, group, FaultKind::InvalidPc));
+                return Err(fail(block, 0, &team, pc, team.groups[0], FaultKind::InvalidPc));
             }
             let page = match self.code.page(pc, launch, cache) {
                 Ok(page) => page,
-                Err(kind) => return Err(fail(block, pc, group, kind)),
+                Err(kind) => return Err(fail(block, 0, &team, pc, team.groups[0], kind)),
             };
             let start = page.start;
             let code = page.code();
-            let warp = &mut block.warps[index];
-            let end = if whole { u64::MAX } else { warp.meeting(group, pc) };
-            let stop = (end.wrapping_sub(start) / 16).min(PAGE_CODE as u64) as usize;
+            let end = match block.warps.get(usize::from(team.index[0])) {
+                Some(warp) if !whole => warp.meeting(team.groups[0], pc),
+                _ => end,
+            };
+            // Whoever was to be met may have been left behind.
+            let end = if end > pc { end } else { u64::MAX };
             let at = ((pc - start) / 16) as usize;
-            let stop = if self.caches.random.is_some() { stop.min(at + *left as usize) } else { stop };
-            let mut state =
-                Run { group, whole, start, at, stop, left: *left, executed: 0, lanes: 0, mask: group };
+            let stop = (end.wrapping_sub(start) / 16).min(PAGE_CODE as u64) as usize;
+            let stop =
+                if self.caches.random.is_some() { stop.min(at + (left - done) as usize) } else { stop };
+            let mut state = Run {
+                whole,
+                start,
+                at,
+                stop,
+                left: left - done,
+                executed: 0,
+                instructions: 0,
+                lanes: 0,
+                masks: [0; TEAM],
+            };
             // SAFETY: the page's code was lowered for the launch's register count, which the block's warps have, and
             // comes with its pool.
-            let (flow, taken, fault) = unsafe {
-                let mut core =
-                    Core::new(warp, &page.rows, &page.page.faults, &mut block.cta, &mut self.caches, launch);
-                let flow = run::run(&mut core, code, &mut state);
-                (flow, core.taken, core.fault.take())
+            let core = unsafe {
+                Core::new(
+                    &mut block.warps,
+                    &team,
+                    &page.rows,
+                    &page.page.faults,
+                    &mut block.cta,
+                    &mut self.caches,
+                    launch,
+                )
             };
-            let Run { at, mask, executed, lanes, .. } = state;
-            self.caches.statistics.instructions += executed as u64;
-            self.caches.statistics.lane_instructions += lanes;
-            *left -= executed;
-            let here = start + 16 * at as u64;
-            let warp = &mut block.warps[index];
+            let Some(mut core) = core else { return Ok(left) };
+            // SAFETY: as above.
+            let flow = unsafe { run::run(&mut core, code, &mut state) };
+            team = core.team;
+            let (member, fault) = (core.member, core.fault.take());
+            self.caches.statistics.instructions += state.instructions;
+            self.caches.statistics.lane_instructions += state.lanes;
+            done += state.executed;
+            let here = start + 16 * state.at as u64;
+            // The end of a page is no reason to come back.
+            let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE);
             match flow {
                 Flow::Next => pc = here,
                 Flow::Branch => {
-                    let target = code[at].payload;
+                    let (taken, group) = (state.masks[0], team.groups[0]);
+                    let target = code[state.at].payload;
                     if target & 15 != 0 {
-                        return Err(fail(block, here, taken, FaultKind::InvalidPc));
+                        let member = (0..team.count).find(|member| state.masks[*member] != 0).unwrap_or(0);
+                        let taken = state.masks[member];
+                        return Err(fail(block, member, &team, here, taken, FaultKind::InvalidPc));
                     }
+                    let warp = &mut block.warps[usize::from(team.index[0])];
                     if taken == group {
                         pc = target;
                     } else {
@@ -265,33 +348,57 @@ impl Worker {
                         warp.yielded |= taken;
                     }
                     if taken != group {
-                        return Ok(());
+                        return Ok(done);
                     }
                 }
                 Flow::Control => {
-                    let op = code[at];
-                    match control::step(block, index, launch, &op, here, mask, group) {
-                        Ok(After::Together(to)) => pc = to,
-                        Ok(After::Apart) => {
-                            if block.cta.spins as i64 > TURN {
-                                *left = 0;
+                    let op = code[state.at];
+                    let mut together = None;
+                    let mut apart = false;
+                    for member in 0..team.count {
+                        let (index, group) = (usize::from(team.index[member]), team.groups[member]);
+                        let mask = state.masks[member];
+                        let after = match mask {
+                            0 => Ok(After::Together(here + 16)),
+                            mask => control::step(block, index, launch, &op, here, mask, group),
+                        };
+                        match after {
+                            Ok(After::Together(to)) => {
+                                block.warps[index].set_pc(group, to);
+                                apart |= together.is_some_and(|other| other != to);
+                                together = Some(to);
                             }
-                            return Ok(());
+                            Ok(After::Apart) => apart = true,
+                            Err(kind) => return Err(fail(block, member, &team, here, mask, kind)),
                         }
-                        Err(kind) => return Err(fail(block, here, mask, kind)),
+                    }
+                    match together {
+                        Some(to) if !apart => pc = to,
+                        _ => return Ok(done),
                     }
                 }
                 Flow::Fault => {
                     let kind = fault.unwrap_or(FaultKind::UnknownInstruction);
-                    return Err(fail(block, here, mask, kind));
+                    return Err(fail(block, member, &team, here, state.masks[member], kind));
                 }
             }
-            if !whole || *left <= 0 {
-                block.warps[index].set_pc(group, pc);
-                return Ok(());
+            if ended || done >= left {
+                for member in 0..team.count {
+                    block.warps[usize::from(team.index[member])].set_pc(team.groups[member], pc);
+                }
+                return Ok(done);
             }
         }
     }
+}
+
+/// Most warps of a block.
+const WARPS: usize = 32;
+
+/// Warps of a team whose registers fit into the nearest cache together.
+fn largest_team(registers: u32) -> usize {
+    const ROOM: usize = 24 << 10;
+    (ROOM / (size_of::<Lanes>() * registers.max(1) as usize)).clamp(1, TEAM)
 }
 
 #[cold]

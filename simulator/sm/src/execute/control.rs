@@ -6,31 +6,28 @@ use super::super::micro::Flow;
 use super::handlers;
 
 handlers! {
-    /// BRA and CALL.
-    Branch = |core, op, mask| {
-        core.taken = mask & core.predicate(op.from[0]);
-        Flow::Branch
-    };
+    /// BRA and CALL: leaves the chain for [`crate::run`].
+    Branch = |_core, _op| Flow::Branch;
     /// BSSY: the active lanes will meet at the barrier.
     Bssy = |core, op, mask| {
-        let barrier = &mut core.warp.convergence[op.payload as usize & 15];
+        let barrier = &mut core.warp_mut().convergence[op.payload as usize & 15];
         *barrier = super::super::lanes::blend(mask, &[mask; LANES], barrier);
         Flow::Next
     };
     /// BMOV from a convergence barrier.
     BmovFrom = |core, op, mask| {
         let index = op.payload as usize & 15;
-        let v = core.warp.convergence[index];
+        let v = core.warp().convergence[index];
         core.put(op.d, mask, &v);
         if op.extra != 0 {
-            each(mask).for_each(|lane| core.warp.convergence[index][lane] = 0);
+            each(mask).for_each(|lane| core.warp_mut().convergence[index][lane] = 0);
         }
         Flow::Next
     };
     /// BMOV to a convergence barrier.
     BmovTo = |core, op, mask| {
         let v = *core.row(op.b);
-        each(mask).for_each(|lane| core.warp.convergence[op.payload as usize & 15][lane] = v[lane]);
+        each(mask).for_each(|lane| core.warp_mut().convergence[op.payload as usize & 15][lane] = v[lane]);
         Flow::Next
     };
     /// LEPC.

@@ -136,9 +136,9 @@ handlers! {
         Flow::Next
     };
     /// I2F from 32 bits to FP32, to nearest.
-    I2fFast<const SIGNED: bool> = |core, op, mask| {
+    I2fFast<const SIGNED: bool> = |core, op| {
         let sign = if SIGNED { Sign::Signed } else { Sign::Unsigned };
-        core.map1(op, mask, |v| convert::i2f_f32(v, sign))
+        core.team1(op, |v| convert::i2f_f32(v, sign))
     };
     /// F2F.
     F2f = |core, op, mask| {
@@ -169,13 +169,13 @@ handlers! {
         core.map1_slow(op, mask, |b| convert::f2fp_merge(b, 0, format, rounding, relu))
     };
     /// F2FP to TF32.
-    F2fpTf32 = |core, op, mask| {
+    F2fpTf32 = |core, op| {
         let rounding = match Rounding::from_code(op.payload as u32) {
             Rounding::Zero => Tf32Rounding::Zero,
             _ => Tf32Rounding::Nearest,
         };
         let relu = op.payload & 8 != 0;
-        core.map1(op, mask, |b| convert::f2fp_tf32(b, rounding, relu))
+        core.team1(op, |b| convert::f2fp_tf32(b, rounding, relu))
     };
     /// F2FP from FP32 to FP8.
     F2fp8 = |core, op, mask| {

@@ -91,9 +91,9 @@ fn result<const FLUSH: bool>(v: f32) -> u32 {
 
 handlers! {
     /// FADD to nearest. Sums near the smallest normal number are exact, so that flushing them is simple.
-    Fadd<const FLUSH: bool, const MARKS: bool> = |core, op, mask| {
+    Fadd<const FLUSH: bool, const MARKS: bool> = |core, op| {
         let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
-        core.map2(op, mask, |a, b| {
+        core.team2(op, |a, b| {
             result::<FLUSH>(operand::<FLUSH, MARKS>(a, ma) + operand::<FLUSH, MARKS>(b, mb))
         })
     };
@@ -112,26 +112,27 @@ handlers! {
     };
     /// FMUL to nearest. A result that was rounded to the smallest normal number may have to be flushed: rare, and
     /// left to the lane function.
-    Fmul<const FLUSH: bool, const MARKS: bool> = |core, op, mask| {
+    Fmul<const FLUSH: bool, const MARKS: bool> = |core, op| {
         let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
-        let (a, b) = (core.row(op.a), core.row(op.b));
-        let mut out = [0; LANES];
-        let mut rare = 0;
-        for i in 0..LANES {
-            let v = operand::<FLUSH, MARKS>(a[i], ma) * operand::<FLUSH, MARKS>(b[i], mb);
-            if FLUSH {
-                rare |= u32::from(v.to_bits() & !SIGN == SMALLEST_NORMAL);
-            }
-            out[i] = result::<FLUSH>(v);
-        }
-        if rare != 0 {
-            let mode = FloatMode { rounding: Rounding::Nearest, subnormals: super::float::FLUSH, saturate: false };
+        core.rows3(op, |a, b, _| {
+            let mut out = [0; LANES];
+            let mut rare = 0;
             for i in 0..LANES {
-                out[i] = float::fmul((a[i] & ma.0) ^ ma.1, (b[i] & mb.0) ^ mb.1, mode);
+                let v = operand::<FLUSH, MARKS>(a[i], ma) * operand::<FLUSH, MARKS>(b[i], mb);
+                if FLUSH {
+                    rare |= u32::from(v.to_bits() & !SIGN == SMALLEST_NORMAL);
+                }
+                out[i] = result::<FLUSH>(v);
             }
-        }
-        core.put(op.d, mask, &out);
-        Flow::Next
+            if rare != 0 {
+                let subnormals = super::float::FLUSH;
+                let mode = FloatMode { rounding: Rounding::Nearest, subnormals, saturate: false };
+                for i in 0..LANES {
+                    out[i] = float::fmul((a[i] & ma.0) ^ ma.1, (b[i] & mb.0) ^ mb.1, mode);
+                }
+            }
+            out
+        })
     };
     /// FMUL with everything.
     FmulGeneral = |core, op, mask| {
@@ -147,28 +148,29 @@ handlers! {
         Flow::Next
     };
     /// FFMA to nearest; see [`Fmul`].
-    Ffma<const FLUSH: bool, const MARKS: bool> = |core, op, mask| {
+    Ffma<const FLUSH: bool, const MARKS: bool> = |core, op| {
         let all = [0, 1, 2].map(|slot| marks(op.extra.into(), slot));
-        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
-        let mut out = [0; LANES];
-        let mut rare = 0;
-        for i in 0..LANES {
-            let (x, y) = (operand::<FLUSH, MARKS>(a[i], all[0]), operand::<FLUSH, MARKS>(b[i], all[1]));
-            let v = x.mul_add(y, operand::<FLUSH, MARKS>(c[i], all[2]));
-            if FLUSH {
-                rare |= u32::from(v.to_bits() & !SIGN == SMALLEST_NORMAL);
-            }
-            out[i] = result::<FLUSH>(v);
-        }
-        if rare != 0 {
-            let mode = FloatMode { rounding: Rounding::Nearest, subnormals: super::float::FLUSH, saturate: false };
-            let one = |v: u32, (keep, flip): (u32, u32)| (v & keep) ^ flip;
+        core.rows3(op, |a, b, c| {
+            let mut out = [0; LANES];
+            let mut rare = 0;
             for i in 0..LANES {
-                out[i] = float::ffma(one(a[i], all[0]), one(b[i], all[1]), one(c[i], all[2]), mode);
+                let (x, y) = (operand::<FLUSH, MARKS>(a[i], all[0]), operand::<FLUSH, MARKS>(b[i], all[1]));
+                let v = x.mul_add(y, operand::<FLUSH, MARKS>(c[i], all[2]));
+                if FLUSH {
+                    rare |= u32::from(v.to_bits() & !SIGN == SMALLEST_NORMAL);
+                }
+                out[i] = result::<FLUSH>(v);
             }
-        }
-        core.put(op.d, mask, &out);
-        Flow::Next
+            if rare != 0 {
+                let subnormals = super::float::FLUSH;
+                let mode = FloatMode { rounding: Rounding::Nearest, subnormals, saturate: false };
+                let one = |v: u32, (keep, flip): (u32, u32)| (v & keep) ^ flip;
+                for i in 0..LANES {
+                    out[i] = float::ffma(one(a[i], all[0]), one(b[i], all[1]), one(c[i], all[2]), mode);
+                }
+            }
+            out
+        })
     };
     /// FFMA with everything.
     FfmaGeneral = |core, op, mask| {
@@ -228,7 +230,7 @@ handlers! {
         let (ma, mb) = (marks(op.payload, 0), marks(op.payload, 1));
         let (a, b) = (core.row(op.a), core.row(op.b));
         let compare = FloatCompare::from_code(COMPARE);
-        let truth = ballot(|i| {
+        let truth = L::ballot(|i| {
             float::compare((a[i] & ma.0) ^ ma.1, (b[i] & mb.0) ^ mb.1, compare, FLUSH)
         });
         super::integer::put_comparison(core, op, mask, truth)

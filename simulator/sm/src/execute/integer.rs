@@ -3,8 +3,10 @@
 use sass::lane::integer::{self, Direction, PermuteMode, ShiftKind};
 use sass::lane::{IntegerCompare, IntegerType, Sign, Width};
 
+#[cfg(target_arch = "x86_64")]
+use super::super::avx2;
 use super::super::core::Core;
-use super::super::lanes::{LANES, ballot, bit, map, signs};
+use super::super::lanes::{LANES, ballot, bit, map};
 use super::super::micro::{Flow, Micro};
 use super::handlers;
 
@@ -74,22 +76,18 @@ pub(crate) fn permute_code(mode: PermuteMode) -> u64 {
 
 handlers! {
     /// Copies a register.
-    Move = |core, op, mask| {
-        let v = *core.row(op.b);
-        core.put(op.d, mask, &v);
-        Flow::Next
-    };
+    Move = |core, op| core.rows3(op, |_, b, _| *b);
     /// `a + b`.
-    Add = |core, op, mask| core.map2(op, mask, u32::wrapping_add);
+    Add = |core, op| core.team2(op, u32::wrapping_add);
     /// `a - b`.
-    Subtract = |core, op, mask| core.map2(op, mask, u32::wrapping_sub);
+    Subtract = |core, op| core.team2(op, u32::wrapping_sub);
     /// `a + b + c`.
-    Add3 = |core, op, mask| core.map3(op, mask, |a, b, c| a.wrapping_add(b).wrapping_add(c));
+    Add3 = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
     /// `a + b + c`, each negated where `extra` says so.
-    Add3Negated = |core, op, mask| {
+    Add3Negated = |core, op| {
         let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
         let extra = op.extra.count_ones();
-        core.map3(op, mask, |a, b, c| {
+        core.team3(op, |a, b, c| {
             (a ^ x).wrapping_add(b ^ y).wrapping_add(c ^ z).wrapping_add(extra)
         })
     };
@@ -102,7 +100,7 @@ handlers! {
             carry[i] = u32::from(out[i] < b[i]).wrapping_neg();
         }
         core.put(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, signs(&carry));
+        core.put_predicate(op.to[0], mask, L::signs(&carry));
         core.put_predicate(op.to[1], mask, 0);
         Flow::Next
     };
@@ -137,16 +135,16 @@ handlers! {
             second[i] = u32::from(sum.carry1).wrapping_neg();
         }
         core.put(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, signs(&first));
-        core.put_predicate(op.to[1], mask, signs(&second));
+        core.put_predicate(op.to[0], mask, L::signs(&first));
+        core.put_predicate(op.to[1], mask, L::signs(&second));
         Flow::Next
     };
     /// `a * b`.
-    Mul = |core, op, mask| core.map2(op, mask, u32::wrapping_mul);
+    Mul = |core, op| core.team2(op, u32::wrapping_mul);
     /// `a * b + c`.
-    Mad = |core, op, mask| core.map3(op, mask, integer::imad);
+    Mad = |core, op| core.team3(op, integer::imad);
     /// `a * b - c`.
-    MadNegated = |core, op, mask| core.map3(op, mask, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
+    MadNegated = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
     /// IMAD.X.
     MadExtended = |core, op, mask| {
         let flip = ones(op, 0);
@@ -163,6 +161,14 @@ handlers! {
     MadWide<const SIGNED: bool> = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let (low, high) = (core.row(op.c), core.row(op.c.plus(1)));
+        #[cfg(target_arch = "x86_64")]
+        if L::AVX2 {
+            // SAFETY: the processor has the feature.
+            let [low, high] = unsafe { avx2::multiply_wide::<SIGNED>(a, b, [low, high]) };
+            core.put(op.d, mask, &low);
+            core.put(op.d.plus(1), mask, &high);
+            return Flow::Next;
+        }
         let mut out = [[0; LANES]; 2];
         for i in 0..LANES {
             let c = u64::from(low[i]) | u64::from(high[i]) << 32;
@@ -189,7 +195,7 @@ handlers! {
             carries[i] = u32::from(over).wrapping_neg();
         }
         core.put_pair(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, signs(&carries));
+        core.put_predicate(op.to[0], mask, L::signs(&carries));
         Flow::Next
     };
     /// IMAD.HI.
@@ -207,14 +213,14 @@ handlers! {
             carries[i] = u32::from(over).wrapping_neg();
         }
         core.put(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, signs(&carries));
+        core.put_predicate(op.to[0], mask, L::signs(&carries));
         Flow::Next
     };
     /// ISETP.
     Isetp<const COMPARE: u32, const SIGNED: bool> = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let compare = IntegerCompare::from_code(COMPARE);
-        let truth = ballot(|i| integer::compare(a[i], b[i], compare, sign(SIGNED)));
+        let truth = L::ballot(|i| integer::compare(a[i], b[i], compare, sign(SIGNED)));
         put_comparison(core, op, mask, truth)
     };
     /// ISETP.EX.
@@ -238,13 +244,13 @@ handlers! {
         Flow::Next
     };
     /// IABS.
-    Iabs = |core, op, mask| core.map1(op, mask, integer::iabs);
+    Iabs = |core, op| core.team1(op, integer::iabs);
     /// BREV.
-    Brev = |core, op, mask| core.map1(op, mask, integer::brev);
+    Brev = |core, op| core.team1(op, integer::brev);
     /// POPC.
-    Popc = |core, op, mask| {
+    Popc = |core, op| {
         let flip = ones(op, 0);
-        core.map1(op, mask, |v| integer::popc(v ^ flip))
+        core.team1(op, |v| integer::popc(v ^ flip))
     };
     /// FLO.
     Flo = |core, op, mask| {
@@ -259,17 +265,17 @@ handlers! {
         Flow::Next
     };
     /// `a & b`.
-    And = |core, op, mask| core.map2(op, mask, |a, b| a & b);
+    And = |core, op| core.team2(op, |a, b| a & b);
     /// `a | b`.
-    Or = |core, op, mask| core.map2(op, mask, |a, b| a | b);
+    Or = |core, op| core.team2(op, |a, b| a | b);
     /// `a ^ b`.
-    Xor = |core, op, mask| core.map2(op, mask, |a, b| a ^ b);
+    Xor = |core, op| core.team2(op, |a, b| a ^ b);
     /// `a ^ b ^ c`.
-    Xor3 = |core, op, mask| core.map3(op, mask, |a, b, c| a ^ b ^ c);
+    Xor3 = |core, op| core.team3(op, |a, b, c| a ^ b ^ c);
     /// LOP3.
-    Lop3 = |core, op, mask| {
+    Lop3 = |core, op| {
         let table = op.payload as u8;
-        core.map3(op, mask, |a, b, c| integer::lop3(a, b, c, table))
+        core.team3(op, |a, b, c| integer::lop3(a, b, c, table))
     };
     /// LOP3 with a predicate.
     Lop3Predicate = |core, op, mask| {
@@ -279,51 +285,45 @@ handlers! {
         for i in 0..LANES {
             out[i] = integer::lop3(a[i], b[i], c[i], table);
         }
-        let set = ballot(|i| out[i] != 0) | core.predicate(op.from[0]);
+        let set = L::ballot(|i| out[i] != 0) | core.predicate(op.from[0]);
         core.put(op.d, mask, &out);
         core.put_predicate(op.to[0], mask, set);
         Flow::Next
     };
     /// SHF with everything.
-    Shf = |core, op, mask| {
+    Shf = |core, op| {
         let kind = shift_kind(op.payload);
-        core.map3(op, mask, |a, b, c| integer::shf(a, b, c, kind))
+        core.team3(op, |a, b, c| integer::shf(a, b, c, kind))
     };
     /// The low word of the pair `{c, a}`, shifted left by less than 32.
-    ShiftLeft = |core, op, mask| {
-        let (a, count) = (core.row(op.a), op.payload as u32 & 31);
-        let out = map(a, |a| a << count);
-        core.put(op.d, mask, &out);
-        Flow::Next
+    ShiftLeft = |core, op| {
+        let count = op.payload as u32 & 31;
+        core.rows3(op, |a, _, _| map(a, |a| a << count))
     };
     /// The high word of the pair, shifted right by less than 32.
-    ShiftRight = |core, op, mask| {
-        let (c, count) = (core.row(op.c), op.payload as u32 & 31);
-        let out = map(c, |c| c >> count);
-        core.put(op.d, mask, &out);
-        Flow::Next
+    ShiftRight = |core, op| {
+        let count = op.payload as u32 & 31;
+        core.rows3(op, |_, _, c| map(c, |c| c >> count))
     };
     /// The same with sign.
-    ShiftRightSigned = |core, op, mask| {
-        let (c, count) = (core.row(op.c), op.payload as u32 & 31);
-        let out = map(c, |c| (c as i32 >> count) as u32);
-        core.put(op.d, mask, &out);
-        Flow::Next
+    ShiftRightSigned = |core, op| {
+        let count = op.payload as u32 & 31;
+        core.rows3(op, |_, _, c| map(c, |c| (c as i32 >> count) as u32))
     };
     /// The high word of the pair, shifted left by 1 to 31.
-    FunnelLeft = |core, op, mask| {
+    FunnelLeft = |core, op| {
         let count = op.payload as u32 & 31;
-        core.map3(op, mask, |a, _, c| c << count | a >> ((32 - count) & 31))
+        core.team3(op, |a, _, c| c << count | a >> ((32 - count) & 31))
     };
     /// The low word of the pair, shifted right by 1 to 31.
-    FunnelRight = |core, op, mask| {
+    FunnelRight = |core, op| {
         let count = op.payload as u32 & 31;
-        core.map3(op, mask, |a, _, c| a >> count | c << ((32 - count) & 31))
+        core.team3(op, |a, _, c| a >> count | c << ((32 - count) & 31))
     };
     /// `(a << n) + b`.
-    LeaPlain = |core, op, mask| {
+    LeaPlain = |core, op| {
         let count = op.payload as u32 & 31;
-        core.map2(op, mask, |a, b| (a << count).wrapping_add(b))
+        core.team2(op, |a, b| (a << count).wrapping_add(b))
     };
     /// LEA with everything.
     Lea = |core, op, mask| {
@@ -348,33 +348,33 @@ handlers! {
             carry[i] = u32::from(over).wrapping_neg();
         }
         core.put(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, signs(&carry));
+        core.put_predicate(op.to[0], mask, L::signs(&carry));
         Flow::Next
     };
     /// PRMT.
-    Prmt = |core, op, mask| {
+    Prmt = |core, op| {
         let mode = PERMUTE[op.payload as usize % PERMUTE.len()];
-        core.map3(op, mask, |a, b, c| integer::prmt(a, b, c, mode))
+        core.team3(op, |a, b, c| integer::prmt(a, b, c, mode))
     };
     /// BMSK.
-    Bmsk = |core, op, mask| {
+    Bmsk = |core, op| {
         let wrap = flag(op, 0);
-        core.map2(op, mask, |a, b| integer::bmsk(a, b, wrap))
+        core.team2(op, |a, b| integer::bmsk(a, b, wrap))
     };
     /// SGXT.
-    Sgxt = |core, op, mask| {
+    Sgxt = |core, op| {
         let (wrap, sign) = (flag(op, 0), sign(flag(op, 1)));
-        core.map2(op, mask, |a, b| integer::sgxt(a, b, sign, wrap))
+        core.team2(op, |a, b| integer::sgxt(a, b, sign, wrap))
     };
     /// IDP.4A.
-    Idp4 = |core, op, mask| {
+    Idp4 = |core, op| {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
-        core.map3(op, mask, |a, b, c| integer::idp_4a(a, b, c, sign_a, sign_b))
+        core.team3(op, |a, b, c| integer::idp_4a(a, b, c, sign_a, sign_b))
     };
     /// IDP.2A.
-    Idp2<const HIGH: bool> = |core, op, mask| {
+    Idp2<const HIGH: bool> = |core, op| {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
-        core.map3(op, mask, |a, b, c| integer::idp_2a(a, b, c, HIGH, sign_a, sign_b))
+        core.team3(op, |a, b, c| integer::idp_2a(a, b, c, HIGH, sign_a, sign_b))
     };
     /// VIADDMNMX.
     Viaddmnmx = |core, op, mask| {
@@ -390,19 +390,19 @@ handlers! {
         Flow::Next
     };
     /// VABSDIFF.
-    Vabsdiff = |core, op, mask| {
+    Vabsdiff = |core, op| {
         let sign = sign(flag(op, 0));
-        core.map3(op, mask, |a, b, c| integer::vabsdiff(a, b, c, sign))
+        core.team3(op, |a, b, c| integer::vabsdiff(a, b, c, sign))
     };
     /// VABSDIFF4.
-    Vabsdiff4 = |core, op, mask| {
+    Vabsdiff4 = |core, op| {
         let (sign, accumulate) = (sign(flag(op, 0)), flag(op, 1));
-        core.map3(op, mask, |a, b, c| integer::vabsdiff4(a, b, c, sign, accumulate))
+        core.team3(op, |a, b, c| integer::vabsdiff4(a, b, c, sign, accumulate))
     };
     /// I2I.SAT.
-    I2i = |core, op, mask| {
+    I2i = |core, op| {
         let width = if op.payload == 8 { Width::B8 } else { Width::B16 };
         let to = IntegerType { width, sign: sign(flag(op, 0)) };
-        core.map1(op, mask, |v| integer::i2i_sat(v, IntegerType::S32, to))
+        core.team1(op, |v| integer::i2i_sat(v, IntegerType::S32, to))
     };
 }

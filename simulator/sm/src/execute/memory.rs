@@ -7,10 +7,12 @@
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::super::atomic::{self, AtomicOperation, AtomicType};
+#[cfg(target_arch = "x86_64")]
+use super::super::avx2;
 use super::super::core::Core;
 use super::super::fault::FaultKind;
-use super::super::lanes::{FULL, LANES, each, first, map};
-use super::super::memory::{load, load_octet, load_row, prefetch, store, store_row};
+use super::super::lanes::{FULL, LANES, ballot, each, first, map};
+use super::super::memory::{load, load_octet, prefetch, store, store_octet};
 use super::super::micro::{Flow, Level, Micro, RowIndex};
 use super::handlers;
 use nv_memory::AccessKind;
@@ -160,7 +162,7 @@ impl Core<'_> {
         let offset = self.local_offset(at, BYTES as u32)?;
         let mut out = [0; 4];
         for (word, out) in out.iter_mut().enumerate().take(BYTES.div_ceil(4)) {
-            *out = self.warp.local.get(offset as usize / 4 + word).map_or(0, |row| row.0[lane & 31]);
+            *out = self.warp().local.get(offset as usize / 4 + word).map_or(0, |row| row.0[lane & 31]);
         }
         if BYTES < 4 {
             out[0] = out[0] >> (8 * (offset & 3)) & ((1 << (8 * BYTES)) - 1);
@@ -177,7 +179,7 @@ impl Core<'_> {
     ) -> Result<(), FaultKind> {
         let offset = self.local_offset(at, BYTES as u32)?;
         for (word, v) in v.iter().enumerate().take(BYTES.div_ceil(4)) {
-            if let Some(row) = self.warp.local.get_mut(offset as usize / 4 + word) {
+            if let Some(row) = self.warp_mut().local.get_mut(offset as usize / 4 + word) {
                 let to = &mut row.0[lane & 31];
                 if BYTES < 4 {
                     let shift = 8 * (offset & 3);
@@ -360,6 +362,146 @@ fn pattern<const BYTES: u32>(low: &[u32; LANES], high: &[u32; LANES], mask: u32)
     }
 }
 
+/// How the addresses within each eight lanes lie, if it is the same in all four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Eights {
+    /// Each lane's right after the one before's.
+    Rising,
+    /// All the same.
+    Same,
+    Mixed,
+}
+
+/// Looks at the addresses of all 32 lanes, which rise by `step` if they do.
+#[inline(always)]
+fn eights<L: Level>(at: &[u32; LANES], step: u32) -> Eights {
+    #[cfg(target_arch = "x86_64")]
+    if L::AVX2 {
+        // SAFETY: the processor has the feature.
+        return match unsafe { avx2::order(at, step) } {
+            (true, _) => Eights::Rising,
+            (_, true) => Eights::Same,
+            _ => Eights::Mixed,
+        };
+    }
+    let (mut rising, mut same) = ([0; 8], [0; 8]);
+    for eight in 0..4 {
+        let first = at[8 * eight];
+        for i in 0..8 {
+            let distance = at[8 * eight + i].wrapping_sub(first);
+            same[i] |= distance;
+            rising[i] |= distance ^ (step * i as u32);
+        }
+    }
+    let any = |lanes: &[u32; 8]| lanes.iter().fold(0, |any, lane| any | lane);
+    if any(&rising) == 0 {
+        Eights::Rising
+    } else if any(&same) == 0 {
+        Eights::Same
+    } else {
+        Eights::Mixed
+    }
+}
+
+/// The addresses with which the eights begin.
+#[inline(always)]
+fn starts(at: &[u32; LANES]) -> [u32; 4] {
+    [at[0], at[8], at[16], at[24]]
+}
+
+/// The lowest and the highest of four addresses, and the bits in which any differ.
+#[inline(always)]
+fn spread_of([a, b, c, d]: [u32; 4]) -> (u32, u32, u32) {
+    (a.min(b).min(c.min(d)), a.max(b).max(c.max(d)), (a ^ b) | (a ^ c) | (a ^ d))
+}
+
+/// Loads the items of all lanes.
+///
+/// # Safety
+/// `order` is that of the addresses; where every eight starts, `from + start` is aligned to `BYTES`, and valid for reads
+/// of as many, or where they rise of eight times as many. With `OWN` nobody else uses the memory.
+#[inline(always)]
+unsafe fn load_eights<const OWN: bool, const BYTES: usize, const WORDS: usize>(
+    order: Eights,
+    from: *const u8,
+    starts: [u32; 4],
+    out: &mut [[u32; LANES]; WORDS],
+) {
+    for eight in 0..4 {
+        let from = from.wrapping_add(starts[eight] as usize);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if order == Eights::Same {
+                let v = if OWN && BYTES >= 4 {
+                    let mut v = [0; 4];
+                    for (word, v) in v.iter_mut().enumerate().take(WORDS) {
+                        *v = from.cast::<u32>().add(word).read();
+                    }
+                    v
+                } else {
+                    load::<BYTES>(from)
+                };
+                for word in 0..WORDS {
+                    for i in 0..8 {
+                        out[word][8 * eight + i] = v[word];
+                    }
+                }
+            } else if BYTES < 4 {
+                for i in 0..8 {
+                    out[0][8 * eight + i] = load::<BYTES>(from.add(i * BYTES))[0];
+                }
+            } else {
+                let mut words = [[0; 8]; WORDS];
+                for (i, words) in words.iter_mut().enumerate() {
+                    load_octet(from.add(32 * i), words);
+                }
+                for i in 0..8 {
+                    for word in 0..WORDS {
+                        let at = WORDS * i + word;
+                        out[word][8 * eight + i] = words[at / 8][at % 8];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stores the items of all lanes, whose addresses rise within each eight.
+///
+/// # Safety
+/// Where every eight starts, `to + start` is aligned to `BYTES`, and valid for writes of eight times as many.
+#[inline(always)]
+unsafe fn store_eights<const BYTES: usize, const WORDS: usize>(
+    core: &Core<'_>,
+    op: &Micro,
+    to: *mut u8,
+    starts: [u32; 4],
+) {
+    for eight in 0..4 {
+        let to = to.wrapping_add(starts[eight] as usize);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if BYTES < 4 {
+                for i in 0..8 {
+                    store::<BYTES>(to.add(i * BYTES), core.data::<BYTES>(op, 8 * eight + i));
+                }
+            } else {
+                let mut words = [[0; 8]; WORDS];
+                for word in 0..WORDS {
+                    let row = core.row(op.b.plus(word as u16));
+                    for i in 0..8 {
+                        let at = WORDS * i + word;
+                        words[at / 8][at % 8] = row[8 * eight + i];
+                    }
+                }
+                for (i, words) in words.iter().enumerate() {
+                    store_octet(to.add(32 * i), words);
+                }
+            }
+        }
+    }
+}
+
 /// The range of the active lanes' words: smallest, largest, and all of them or-ed.
 #[inline(always)]
 fn range(at: &[u32; LANES], mask: u32) -> (u32, u32, u32) {
@@ -379,45 +521,6 @@ fn range(at: &[u32; LANES], mask: u32) -> (u32, u32, u32) {
         }
     }
     (least, most, any)
-}
-
-/// Loads 32 neighbouring items into rows.
-///
-/// # Safety
-/// `from` is aligned to `BYTES` and valid for reads of 32 times as many.
-#[inline(always)]
-unsafe fn load_run<const BYTES: usize, const WORDS: usize>(from: *const u8, out: &mut [[u32; LANES]; WORDS]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match BYTES {
-            4 => load_row(from, &mut out[0]),
-            8 => {
-                let mut halves = [[0; LANES]; 2];
-                load_row(from, &mut halves[0]);
-                load_row(from.add(128), &mut halves[1]);
-                for i in 0..LANES {
-                    out[0][i] = halves[i / 16][2 * i % 32];
-                    out[1 % WORDS][i] = halves[i / 16][(2 * i + 1) % 32];
-                }
-            }
-            16 => {
-                let mut quarters = [[0; LANES]; 4];
-                for (i, quarter) in quarters.iter_mut().enumerate() {
-                    load_row(from.add(128 * i), quarter);
-                }
-                for i in 0..LANES {
-                    for word in 0..WORDS {
-                        out[word][i] = quarters[i / 8][(4 * i + word) % 32];
-                    }
-                }
-            }
-            _ => {
-                for i in 0..LANES {
-                    out[0][i] = load::<BYTES>(from.add(i * BYTES))[0];
-                }
-            }
-        }
-    }
 }
 
 /// Loads the items at offsets from `from`, eight lanes at a time where they lie well.
@@ -468,6 +571,65 @@ unsafe fn gather<const BYTES: usize, const WORDS: usize>(
     }
 }
 
+/// The words of the addresses that a global access names, without what is added to all.
+#[inline(always)]
+fn address_rows(op: &Micro) -> (RowIndex, RowIndex) {
+    (op.a, if op.payload & WIDE != 0 { op.a.plus(1) } else { RowIndex::ZERO })
+}
+
+/// Whether all lanes are the same.
+#[inline(always)]
+fn one_value<L: Level>(high: &[u32; LANES]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if L::AVX2 {
+        // SAFETY: the processor has the feature.
+        return unsafe { avx2::one_value(high) };
+    }
+    let mut any = [0; 8];
+    for eight in 0..4 {
+        for i in 0..8 {
+            any[i] |= high[8 * eight + i] ^ high[0];
+        }
+    }
+    any.iter().fold(0, |any, lane| any | lane) == 0
+}
+
+/// The memory of an access by all lanes whose addresses lie in order.
+struct Ordered {
+    order: Eights,
+    /// Where offset 0 would be.
+    base: *mut u8,
+    /// Offsets with which the eights start.
+    starts: [u32; 4],
+}
+
+/// The memory of a global access by all lanes, if it is one range and lies in order.
+#[inline(always)]
+fn global_in_order<L: Level, const BYTES: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    kind: AccessKind,
+) -> Option<Ordered> {
+    let (low, high) = address_rows(op);
+    let at = core.row(low);
+    let order = eights::<L>(at, BYTES as u32);
+    let high = core.row(high);
+    if order == Eights::Mixed || !one_value::<L>(high) {
+        return None;
+    }
+    let starts = starts(at);
+    let (least, most, differ) = spread_of(starts);
+    let bytes = if order == Eights::Same { BYTES } else { 8 * BYTES } as u64;
+    let start = (u64::from(high[0]) << 32 | u64::from(least)).wrapping_add(core.long_offset(op));
+    let range = u64::from(most - least) + bytes;
+    let askew = (differ | start as u32) & (BYTES as u32 - 1);
+    if askew != 0 || u64::from(most) + bytes > 1 << 32 {
+        return None;
+    }
+    let first = core.caches.windows.find(&core.launch.map, kind, start, range).ok()??;
+    Some(Ordered { order, base: first.wrapping_sub(least as usize), starts })
+}
+
 /// Loads from global memory.
 #[inline(always)]
 fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(
@@ -475,80 +637,101 @@ fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(
     op: &Micro,
     mask: u32,
 ) -> Flow {
-    let wide = op.payload & WIDE != 0;
-    let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
-    let pattern = if BYTES == 4 {
-        pattern::<4>(core.row(low), core.row(high), mask)
-    } else {
-        match BYTES {
-            1 => pattern::<1>(core.row(low), core.row(high), mask),
-            2 => pattern::<2>(core.row(low), core.row(high), mask),
-            8 => pattern::<8>(core.row(low), core.row(high), mask),
-            _ => pattern::<16>(core.row(low), core.row(high), mask),
-        }
-    };
-    let lane = first(mask);
-    let address = core.long_address(op, lane);
-    let kind = AccessKind::Read;
-    if address & (BYTES as u64 - 1) != 0 {
+    if mask == FULL
+        && let Some(Ordered { order, base, starts }) = global_in_order::<L, BYTES>(core, op, AccessKind::Read)
+    {
+        core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+            prefetch(base.wrapping_add(starts[0] as usize));
+            // SAFETY: the window holds the range of all lanes, and their alignment was checked.
+            unsafe { load_eights::<false, BYTES, WORDS>(order, base, starts, out) };
+        });
+        return Flow::Next;
+    }
+    load_scattered::<BYTES, WORDS>(core, op, mask)
+}
+
+/// Loads from global memory where the addresses lie anyhow.
+#[inline(never)]
+fn load_scattered<const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
+    let (low, high) = address_rows(op);
+    // One range for all lanes, if they are within 4 GiB of each other.
+    let offset = core.long_offset(op);
+    let high0 = core.row(high)[first(mask)];
+    let high = core.row(high);
+    if ballot(|i| high[i] != high0) & mask != 0 {
         return core.load_slowly::<BYTES, GLOBAL>(op, mask);
     }
-    let (from, bytes) = match pattern {
-        Pattern::Rising if mask == FULL => (address, (LANES * BYTES) as u64),
-        Pattern::Same => (address, BYTES as u64),
-        _ => {
-            // One range for all lanes, if they are within 4 GiB of each other.
-            let offset = core.long_offset(op);
-            let high0 = core.row(high)[lane];
-            if each(mask).any(|i| core.row(high)[i] != high0) {
-                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
-            }
-            let at = *core.row(low);
-            let (least, most, _) = range(&at, mask);
-            let start = (u64::from(high0) << 32 | u64::from(least)).wrapping_add(offset);
-            let bytes = u64::from(most - least) + BYTES as u64;
-            let mut any = 0;
-            let mut relative = [0; LANES];
-            for i in 0..LANES {
-                relative[i] = at[i].wrapping_sub(least);
-                any |= relative[i] & (mask >> i & 1).wrapping_neg();
-            }
-            if (u64::from(any) | start) & (BYTES as u64 - 1) != 0 {
-                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
-            }
-            let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, start, bytes) else {
-                return core.load_slowly::<BYTES, GLOBAL>(op, mask);
-            };
-            core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
-                // SAFETY: the window holds the range of all lanes, whose alignment was checked.
-                unsafe { gather::<BYTES, WORDS>(from, &relative, mask, out) };
-            });
-            return Flow::Next;
-        }
-    };
-    let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, kind, from, bytes) else {
+    let at = *core.row(low);
+    let (least, most, _) = range(&at, mask);
+    let start = (u64::from(high0) << 32 | u64::from(least)).wrapping_add(offset);
+    let bytes = u64::from(most - least) + BYTES as u64;
+    let mut any = 0;
+    let mut relative = [0; LANES];
+    for i in 0..LANES {
+        relative[i] = at[i].wrapping_sub(least);
+        any |= relative[i] & (mask >> i & 1).wrapping_neg();
+    }
+    if (u64::from(any) | start) & (BYTES as u64 - 1) != 0 {
+        return core.load_slowly::<BYTES, GLOBAL>(op, mask);
+    }
+    let Ok(Some(from)) = core.caches.windows.find(&core.launch.map, AccessKind::Read, start, bytes) else {
         return core.load_slowly::<BYTES, GLOBAL>(op, mask);
     };
     core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
-        // SAFETY: the window holds the bytes asked for, and the first address is aligned, hence all of a run are.
-        unsafe {
-            if pattern == Pattern::Same {
-                let v = load::<BYTES>(from);
-                for word in 0..WORDS {
-                    out[word] = [v[word]; LANES];
-                }
-            } else {
-                prefetch(from);
-                load_run::<BYTES, WORDS>(from, out);
-            }
-        }
+        // SAFETY: the window holds the range of all lanes, whose alignment was checked.
+        unsafe { gather::<BYTES, WORDS>(from, &relative, mask, out) };
     });
     Flow::Next
+}
+
+/// The memory of an access to shared memory by all lanes, if it lies in order, and the addresses are good.
+#[inline(always)]
+fn shared_in_order<L: Level, const BYTES: usize>(core: &mut Core<'_>, op: &Micro) -> Option<Ordered> {
+    let uniform = core.row(RowIndex((op.payload >> 32) as u16))[0];
+    let add = uniform.wrapping_add(op.payload as u32);
+    let scale = op.payload >> SCALE & 7;
+    if BYTES as u32 & ((1 << scale) - 1) != 0 {
+        return None;
+    }
+    let at = core.row(op.a);
+    let order = eights::<L>(at, BYTES as u32 >> scale);
+    if order == Eights::Mixed {
+        return None;
+    }
+    let starts = starts(at).map(|start| (start << scale).wrapping_add(add));
+    let (_, most, differ) = spread_of(starts);
+    let bytes = if order == Eights::Same { BYTES } else { 8 * BYTES } as u64;
+    let good = (differ | most) & (BYTES as u32 - 1) == 0
+        && u64::from(most) + bytes <= u64::from(core.shared_bytes());
+    good.then(|| Ordered { order, base: core.shared_pointer(), starts })
 }
 
 /// Loads from shared memory.
 #[inline(always)]
 fn load_shared<L: Level, const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
+    if mask == FULL
+        && let Some(Ordered { order, base, starts }) = shared_in_order::<L, BYTES>(core, op)
+    {
+        core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+            // SAFETY: range and alignment were checked; the destination is not in shared memory.
+            unsafe { load_eights::<true, BYTES, WORDS>(order, base, starts, out) };
+        });
+        return Flow::Next;
+    }
+    load_shared_scattered::<BYTES, WORDS>(core, op, mask)
+}
+
+/// Loads from shared memory where the addresses lie anyhow.
+#[inline(never)]
+fn load_shared_scattered<const BYTES: usize, const WORDS: usize>(
     core: &mut Core<'_>,
     op: &Micro,
     mask: u32,
@@ -584,7 +767,7 @@ fn load_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) ->
         return core.load_slowly::<BYTES, LOCAL>(op, mask);
     };
     for word in 0..BYTES / 4 {
-        let Some(v) = core.warp.local.get(row + word).map(|row| row.0) else { break };
+        let Some(v) = core.warp().local.get(row + word).map(|row| row.0) else { break };
         core.put(op.d.plus(word as u16), mask, &v);
     }
     Flow::Next
@@ -596,76 +779,30 @@ fn all_global(core: &Core<'_>, op: &Micro, mask: u32) -> bool {
     each(mask).all(|lane| matches!(core.place(core.long_address(op, lane)), Place::Global(_)))
 }
 
-/// Stores 32 neighbouring items from rows.
-///
-/// # Safety
-/// `to` is aligned to `BYTES` and valid for writes of 32 times as many.
-#[inline(always)]
-unsafe fn store_run<const BYTES: usize>(core: &Core<'_>, op: &Micro, to: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match BYTES {
-            4 => store_row(to, core.row(op.b)),
-            8 => {
-                let (x, y) = (core.row(op.b), core.row(op.b.plus(1)));
-                for half in 0..2 {
-                    let mut row = [0; LANES];
-                    for i in 0..16 {
-                        row[2 * i] = x[16 * half + i];
-                        row[2 * i + 1] = y[16 * half + i];
-                    }
-                    store_row(to.add(128 * half), &row);
-                }
-            }
-            16 => {
-                let rows = [0, 1, 2, 3].map(|word| *core.row(op.b.plus(word)));
-                for quarter in 0..4 {
-                    let mut row = [0; LANES];
-                    for i in 0..8 {
-                        for word in 0..4 {
-                            row[4 * i + word] = rows[word][8 * quarter + i];
-                        }
-                    }
-                    store_row(to.add(128 * quarter), &row);
-                }
-            }
-            _ => {
-                for i in 0..LANES {
-                    store::<BYTES>(to.add(i * BYTES), core.data::<BYTES>(op, i));
-                }
-            }
-        }
-    }
-}
-
 /// Stores to global memory.
 #[inline(always)]
-fn store_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    let wide = op.payload & WIDE != 0;
-    let (low, high) = (op.a, if wide { op.a.plus(1) } else { RowIndex::ZERO });
-    let rising = mask == FULL
-        && match BYTES {
-            1 => pattern::<1>(core.row(low), core.row(high), mask),
-            2 => pattern::<2>(core.row(low), core.row(high), mask),
-            4 => pattern::<4>(core.row(low), core.row(high), mask),
-            8 => pattern::<8>(core.row(low), core.row(high), mask),
-            _ => pattern::<16>(core.row(low), core.row(high), mask),
-        } == Pattern::Rising;
-    let kind = AccessKind::Write;
-    if rising {
-        let address = core.long_address(op, 0);
-        let bytes = (LANES * BYTES) as u64;
-        if address & (BYTES as u64 - 1) == 0
-            && let Ok(Some(to)) = core.caches.windows.find(&core.launch.map, kind, address, bytes)
-        {
-            // SAFETY: the window holds the run, whose first address is aligned.
-            unsafe { store_run::<BYTES>(core, op, to) };
-            return Flow::Next;
-        }
+fn store_global<L: Level, const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
+    if mask == FULL
+        && let Some(Ordered { order: Eights::Rising, base, starts }) =
+            global_in_order::<L, BYTES>(core, op, AccessKind::Write)
+    {
+        // SAFETY: the window holds the range of all lanes, and their alignment was checked.
+        unsafe { store_eights::<BYTES, WORDS>(core, op, base, starts) };
+        return Flow::Next;
     }
+    store_scattered::<BYTES>(core, op, mask)
+}
+
+/// Stores to global memory where the addresses lie anyhow.
+#[inline(never)]
+fn store_scattered<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     for lane in each(mask) {
         let address = core.long_address(op, lane);
-        match core.caches.windows.lane(&core.launch.map, kind, address, BYTES as u64) {
+        match core.caches.windows.lane(&core.launch.map, AccessKind::Write, address, BYTES as u64) {
             // SAFETY: the look-up made sure of range, alignment and rights.
             Ok(to) => unsafe { store::<BYTES>(to, core.data::<BYTES>(op, lane)) },
             Err(kind) => return core.fail(kind),
@@ -676,22 +813,30 @@ fn store_global<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) 
 
 /// Stores to shared memory.
 #[inline(always)]
-fn store_shared<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
+fn store_shared<L: Level, const BYTES: usize, const WORDS: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+) -> Flow {
+    if mask == FULL
+        && let Some(Ordered { order: Eights::Rising, base, starts }) = shared_in_order::<L, BYTES>(core, op)
+    {
+        // SAFETY: range and alignment were checked.
+        unsafe { store_eights::<BYTES, WORDS>(core, op, base, starts) };
+        return Flow::Next;
+    }
+    store_shared_scattered::<BYTES>(core, op, mask)
+}
+
+/// Stores to shared memory where the addresses lie anyhow.
+#[inline(never)]
+fn store_shared_scattered<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
     let at = core.short_addresses(op);
-    let (least, most, any) = range(&at, mask);
+    let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
         return core.store_slowly::<BYTES, SHARED>(op, mask);
     }
     let to = core.shared_pointer();
-    if mask == FULL
-        && BYTES >= 4
-        && (most - least) as usize == 31 * BYTES
-        && (0..LANES).fold(0, |bad, i| bad | (at[i].wrapping_sub((i * BYTES) as u32) ^ at[0])) == 0
-    {
-        // SAFETY: the range of all lanes was checked.
-        unsafe { store_run::<BYTES>(core, op, to.add(at[0] as usize)) };
-        return Flow::Next;
-    }
     for lane in each(mask) {
         // SAFETY: every lane's range and alignment was checked.
         unsafe { store::<BYTES>(to.add(at[lane] as usize), core.data::<BYTES>(op, lane)) };
@@ -708,7 +853,7 @@ fn store_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -
     };
     for word in 0..BYTES / 4 {
         let v = *core.row(op.b.plus(word as u16));
-        if let Some(to) = core.warp.local.get_mut(row + word) {
+        if let Some(to) = core.warp_mut().local.get_mut(row + word) {
             to.0 = super::super::lanes::blend(mask, &v, &to.0);
         }
     }
@@ -754,11 +899,19 @@ handlers! {
         }
     };
     /// STG, ST, STS, STL.
-    Store<const BYTES: usize, const SPACE: u8> = |core, op, mask| match SPACE {
-        GLOBAL => store_global::<BYTES>(core, op, mask),
-        SHARED => store_shared::<BYTES>(core, op, mask),
-        LOCAL => store_local::<BYTES>(core, op, mask),
-        _ if all_global(core, op, mask) => store_global::<BYTES>(core, op, mask),
+    Store<const BYTES: usize, const SPACE: u8> = |core, op, mask| match (SPACE, BYTES) {
+        (GLOBAL, 16) => store_global::<L, BYTES, 4>(core, op, mask),
+        (GLOBAL, 8) => store_global::<L, BYTES, 2>(core, op, mask),
+        (GLOBAL, _) => store_global::<L, BYTES, 1>(core, op, mask),
+        (SHARED, 16) => store_shared::<L, BYTES, 4>(core, op, mask),
+        (SHARED, 8) => store_shared::<L, BYTES, 2>(core, op, mask),
+        (SHARED, _) => store_shared::<L, BYTES, 1>(core, op, mask),
+        (LOCAL, _) => store_local::<BYTES>(core, op, mask),
+        _ if all_global(core, op, mask) => match BYTES {
+            16 => store_global::<L, BYTES, 4>(core, op, mask),
+            8 => store_global::<L, BYTES, 2>(core, op, mask),
+            _ => store_global::<L, BYTES, 1>(core, op, mask),
+        },
         _ => core.store_slowly::<BYTES, GENERIC>(op, mask),
     };
     /// Copies one or two rows.

@@ -10,21 +10,41 @@ pub(super) mod memory;
 pub(super) mod moves;
 pub(super) mod tensor;
 
-/// Declares handlers: a type each, with the body that runs it.
+/// Declares handlers: a type each, with the body that runs it. `|core, op, mask|` is for the lanes `mask` of one warp;
+/// `|core, op|` is for the whole team.
 macro_rules! handlers {
     ($(
         $(#[$meta:meta])*
-        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? = |$core:ident, $op:ident, $mask:ident| $body:expr;
+        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? = |$core:ident, $op:ident $(, $mask:ident)?| $body:expr;
     )*) => {$(
         $(#[$meta])*
         #[derive(Debug)]
         pub(crate) struct $name $(<$(const $parameter: $kind),+>)?;
 
-        impl $(<$(const $parameter: $kind),+>)? $crate::micro::Execute
-            for $name $(<$($parameter),+>)?
-        {
+        $crate::execute::run! {
+            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] |$core, $op $(, $mask)?| $body
+        }
+    )*};
+}
+use handlers;
+
+/// Implements what runs a handler.
+macro_rules! run {
+    ([$($generics:tt)*] [$name:ty] |$core:ident, $op:ident| $body:expr) => {
+        impl<$($generics)*> $crate::micro::Execute for $name {
             #[inline(always)]
             fn run<L: $crate::micro::Level>(
+                $core: &mut $crate::core::Core<'_>,
+                $op: &$crate::micro::Micro,
+            ) -> $crate::micro::Flow {
+                $body
+            }
+        }
+    };
+    ([$($generics:tt)*] [$name:ty] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
+        impl<$($generics)*> $crate::micro::ExecuteOne for $name {
+            #[inline(always)]
+            fn one<L: $crate::micro::Level>(
                 $core: &mut $crate::core::Core<'_>,
                 $op: &$crate::micro::Micro,
                 $mask: u32,
@@ -32,9 +52,12 @@ macro_rules! handlers {
                 $body
             }
         }
-    )*};
+        $crate::execute::run! {
+            [$($generics)*] [$name] |core, op| core.each_warp::<Self, L>(op)
+        }
+    };
 }
-use handlers;
+use run;
 
 use super::fault::FaultKind;
 use super::micro::Flow;
@@ -43,7 +66,7 @@ handlers! {
     /// Does nothing.
     Nothing = |_core, _op, _mask| Flow::Next;
     /// Leaves the loop for [`crate::control`].
-    Control = |_core, _op, _mask| Flow::Control;
+    Control = |_core, _op| Flow::Control;
     /// Raises a fault that lowering found.
     Faulting = |core, op, _mask| {
         let kind = core.faults.get(op.payload as usize).cloned().unwrap_or(FaultKind::UnknownInstruction);

@@ -77,7 +77,7 @@ handlers! {
     /// SR_TID.X, Y, Z.
     ThreadIndex = |core, op, mask| {
         let launch = core.launch;
-        match launch.thread_index.get(core.warp.index as usize) {
+        match launch.thread_index.get(core.warp().index as usize) {
             Some(index) => put_lanes(core, op, mask, &index[op.payload as usize % 3].0),
             None => Flow::Next,
         }
@@ -85,7 +85,7 @@ handlers! {
     /// SR_TID: x in 15:0, y in 25:16, z in 31:26.
     ThreadIndexPacked = |core, op, mask| {
         let launch = core.launch;
-        let Some([x, y, z]) = launch.thread_index.get(core.warp.index as usize) else { return Flow::Next };
+        let Some([x, y, z]) = launch.thread_index.get(core.warp().index as usize) else { return Flow::Next };
         let mut out = [0; LANES];
         for i in 0..LANES {
             out[i] = x.0[i] | y.0[i] << 16 | z.0[i] << 26;
@@ -143,7 +143,7 @@ handlers! {
         for i in 0..LANES {
             let mut predicates = 0;
             for p in 0..7 {
-                predicates |= (core.warp.predicates[p] >> i & 1) << p;
+                predicates |= (core.warp().predicates[p] >> i & 1) << p;
             }
             let field = select[i] & 0xff;
             out[i] = (keep[i] & !field) | (predicates & field);
@@ -157,7 +157,7 @@ handlers! {
             let (value, select) = (core.row(op.a), core.row(op.b));
             let chosen = ballot(|i| bit(select[i], p)) & mask;
             let value = ballot(|i| bit(value[i], p));
-            let predicate = &mut core.warp.predicates[p];
+            let predicate = &mut core.warp_mut().predicates[p];
             *predicate = (*predicate & !chosen) | (value & chosen);
         }
         Flow::Next
@@ -189,8 +189,8 @@ handlers! {
     /// 0 from one that exited.
     Shuffle<const MODE: u32> = |core, op, mask| {
         let mut v = *core.row(op.a);
-        if core.warp.alive != FULL {
-            let alive = spread(core.warp.alive);
+        if core.warp().alive != FULL {
+            let alive = spread(core.warp().alive);
             for i in 0..LANES {
                 v[i] &= alive[i];
             }

@@ -6,7 +6,7 @@ use super::super::block::BARRIERS;
 use super::super::control::{BarOperands, Step};
 use super::super::execute::{Control, Nothing, control as x};
 use super::super::fault::FaultKind;
-use super::super::micro::Micro;
+use super::super::micro::{Micro, PredicateIn};
 use super::reader::{Read, Reader, Refusal};
 
 pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
@@ -113,6 +113,9 @@ fn brx(r: &mut Reader<'_>) -> Read<Micro> {
 fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
     let mut micro = conditional(r, step)?;
     micro.payload = r.convergence(1)?.into();
+    if step == Step::Bsync && micro.from[0] == PredicateIn::TRUE {
+        micro.kind = Micro::BSYNC;
+    }
     Ok(micro)
 }
 

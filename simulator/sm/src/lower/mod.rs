@@ -7,7 +7,8 @@
 //! 1. `sass`: a row in `rows/FAMILY.rs`, and what a lane computes in `lane`.
 //! 2. `lower/FAMILY.rs`: an arm for its `Op`. Ask the [`Reader`] for *every* operand and field; what is left unread and
 //!    is not neutral makes the instruction `Unsupported`, by construction.
-//! 3. `execute/FAMILY.rs`: a handler, by `handlers!`, which runs the lane function over 32 lanes.
+//! 3. `execute/FAMILY.rs`: a handler, by `handlers!`, which runs the lane function over 32 lanes of one warp, or, for
+//!    plain functions of rows, over those of a whole team (`Core::team1` and the like).
 //! 4. A kernel in `fixtures` that uses it, or a test in `sm/tests.rs` that runs the words.
 
 mod control;
@@ -102,7 +103,7 @@ fn one(
     }
     let guard = PredicateIn((guard.index & 7) | u8::from(guard.uniform) << 3 | u8::from(guard.negated) << 4);
     match lowered {
-        Ok(micro) => Ok(Micro { guard, kind, ..micro }),
+        Ok(micro) => Ok(Micro { guard, kind: kind | micro.kind, ..micro }),
         Err(refusal) => {
             let fault = match refusal {
                 Refusal::Illegal(what) => FaultKind::IllegalForm(what),

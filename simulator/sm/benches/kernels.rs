@@ -1,6 +1,6 @@
 //! How fast kernels run: simulated on one worker, beside the same work in native Rust, in one run.
 //!
-//! `cargo bench -p nv-simulator --bench kernels [-- NAME…]`. Every output is checked. The native figures are of one
+//! `cargo bench -p nv-sm --bench kernels [-- NAME…]`. Every output is checked. The native figures are of one
 //! thread: `scalar` keeps the compiler from using vectors, `vector` lets it, with the features that the interpreter
 //! itself chooses. Figures are the best of several runs, by processor
 //! time; machines are noisy, so compare ratios.
@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
-use nv_simulator::memory::{Access, AddressSpace, Backing};
-use nv_simulator::sm::{Configuration, ConstantBuffer, Launch, Processor, Statistics};
+use nix::time::{ClockId, clock_gettime};
+use nv_memory::{Access, AddressSpace, Backing};
+use nv_sm::{Configuration, ConstantBuffer, Launch, Processor, Statistics};
 
 const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x20_0000;
@@ -115,17 +114,18 @@ impl Gpu {
     }
 }
 
-/// Processor time of this thread, in seconds: other programs on the machine do not count.
+/// Processor time of this thread, in seconds: other programs on the machine do not count. (`getrusage` goes by ticks of
+/// up to 4 ms on some kernels.)
 fn processor_time() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("this thread's usage");
-    [usage.user_time(), usage.system_time()].iter().map(|time| time.num_microseconds() as f64 * 1e-6).sum()
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("this thread's clock");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
 }
 
 /// The shortest of several runs, each of them long enough to be measured.
 fn best(mut f: impl FnMut()) -> f64 {
     let mut repeats = 1u32;
     let mut best = f64::MAX;
-    let end = Instant::now() + Duration::from_secs(2);
+    let end = Instant::now() + Duration::from_secs(1);
     let mut runs = 0;
     while runs < 5 || Instant::now() < end {
         let start = processor_time();
@@ -133,7 +133,7 @@ fn best(mut f: impl FnMut()) -> f64 {
             f();
         }
         let time = processor_time() - start;
-        if time < 2e-3 {
+        if time < 5e-4 {
             repeats *= 2;
             continue;
         }
@@ -174,7 +174,7 @@ fn line(line: &Line) {
         if native > 0.0 { format!("{:>7.2}", native / line.simulated) } else { "      -".into() }
     };
     println!(
-        "{:<10} {:>9.0} {:<9} {:>6.2} G lane-instr/s | scalar {:>8.0} ({}x) vector {:>8.0} ({}x) | goal {:>6.0}",
+        "{:<11} {:>9.0} {:<9} {:>6.2} G lane-instr/s | scalar {:>8.0} ({}x) vector {:>8.0} ({}x) | goal {:>6.0}",
         line.name,
         line.simulated,
         line.unit,
@@ -413,6 +413,125 @@ fn alu(gpu: &Gpu) {
     });
 }
 
+/// Shared memory and little else: sums of words that are read again and again.
+fn shared(gpu: &Gpu) {
+    const ROUNDS: u32 = 500;
+    const BLOCKS: u32 = 16;
+    let launch = gpu.launch("shared", [BLOCKS, 1, 1], [256, 1, 1], &[0], &[ROUNDS]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let sum = |t: u32| {
+        (0..ROUNDS)
+            .fold(0u32, |sum, round| (0..8).fold(sum, |sum, i| sum.wrapping_add(t + 8 * i + round % 128)))
+    };
+    let out = gpu.read(0, 256, u32::from_le_bytes);
+    assert!(out.iter().zip(0..).all(|(have, t)| *have == sum(t)));
+    let rate = |time: f64| f64::from(BLOCKS * 256 * 8 * ROUNDS) / time / 1e6;
+    line(&Line {
+        name: "shared",
+        unit: "Mload/s",
+        simulated: rate(time),
+        scalar: 0.0,
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 0.0,
+    });
+}
+
+/// Products m16n8k16 with FP32 sums, whose results are whole numbers.
+fn tensor(gpu: &Gpu, kernel: &'static str) {
+    const ROUNDS: u32 = 50;
+    const WARPS: u32 = 8;
+    let launch = gpu.launch(kernel, [1, 1, 1], [32 * WARPS, 1, 1], &[0], &[ROUNDS]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let out = gpu.read(0, 32 * 4 * WARPS as usize, f32::from_le_bytes);
+    for (at, value) in (0u32..).zip(out) {
+        let (lane, register) = (at / 4 % 32, at % 4);
+        let (row, column) = (lane / 4 + 8 * (register / 2), 2 * (lane % 4) + register % 2);
+        assert_eq!(value, (4 * ROUNDS * 16 * (row + 1) * (column + 1)) as f32);
+    }
+    line(&Line {
+        name: kernel,
+        unit: "MMAC/s",
+        simulated: f64::from(WARPS * ROUNDS * 4 * 16 * 8 * 16) / time / 1e6,
+        scalar: 0.0,
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 10_000.0,
+    });
+}
+
+fn tensor_f16(gpu: &Gpu) {
+    tensor(gpu, "tensor_f16");
+}
+
+fn tensor_bf16(gpu: &Gpu) {
+    tensor(gpu, "tensor_bf16");
+}
+
+/// Three points of FP64.
+fn stencil(gpu: &Gpu) {
+    const N: usize = 1 << 18;
+    let a: Vec<f64> = (0..N).map(|i| (i % 1000) as f64).collect();
+    let halves: Vec<u32> = a.iter().flat_map(|a| [a.to_bits() as u32, (a.to_bits() >> 32) as u32]).collect();
+    gpu.write(0, &halves, u32::to_le_bytes);
+    let launch = gpu.launch("stencil", [N as u32 / 256, 1, 1], [256, 1, 1], &[0, 8 << 20], &[N as u32]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let out = gpu.read(8 << 20, 2 * N, u32::from_le_bytes);
+    let point = |i: usize| 0.25f64.mul_add(a[i + 1], 0.25f64.mul_add(a[i - 1], 0.5 * a[i]));
+    assert!(
+        (1..N - 1)
+            .all(|i| f64::from_bits(u64::from(out[2 * i]) | u64::from(out[2 * i + 1]) << 32) == point(i))
+    );
+    let mut sums = vec![0.0; N];
+    let scalar = best(|| {
+        native(|| {
+            for i in 1..N - 1 {
+                let i = black_box(i);
+                black_box(point(i));
+            }
+        });
+    });
+    let cell = std::cell::RefCell::new(&mut sums);
+    let vector = best(|| {
+        native(|| {
+            let mut sums = cell.borrow_mut();
+            for i in 1..N - 1 {
+                sums[i] = point(i);
+            }
+            black_box(&sums);
+        });
+    });
+    let rate = |time: f64| N as f64 / time / 1e6;
+    line(&Line {
+        name: "stencil",
+        unit: "Melem/s",
+        simulated: rate(time),
+        scalar: rate(scalar),
+        vector: rate(vector),
+        instructions: done.lane_instructions as f64 / time,
+        goal: 0.0,
+    });
+}
+
+/// Two workers against one, by the clock on the wall: only meaningful on a machine that has nothing else to do.
+fn scaling(_: &Gpu) {
+    let wall = |threads| {
+        let gpu = Gpu::new(threads);
+        let launch = gpu.launch("alu", [64, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
+        (0..40)
+            .map(|_| {
+                let start = Instant::now();
+                gpu.run(&launch);
+                start.elapsed().as_secs_f64()
+            })
+            .fold(f64::MAX, f64::min)
+    };
+    println!("scaling    {:>9.2} times the speed with two workers (alu, wall clock)", wall(1) / wall(2));
+}
+
 fn empty(gpu: &Gpu) {
     let launch = gpu.launch("empty", [1, 1, 1], [32, 1, 1], &[], &[]);
     let (map, stop) = (gpu.space.snapshot(), AtomicBool::new(false));
@@ -433,13 +552,18 @@ fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let gpu = Gpu::new(1);
-    let all: [(&str, Bench); 7] = [
+    let all: [(&str, Bench); 12] = [
         ("alu", alu),
         ("vecadd", vecadd),
         ("matmul", matmul),
         ("reduce", reduce),
         ("mandel", mandel),
         ("histogram", histogram),
+        ("shared", shared),
+        ("tensor_f16", tensor_f16),
+        ("tensor_bf16", tensor_bf16),
+        ("stencil", stencil),
+        ("scaling", scaling),
         ("empty", empty),
     ];
     for (name, f) in all {
