@@ -6,7 +6,8 @@
 //!   submission, with pushbuffers, launch descriptors and constant banks;
 //! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
 //!   prints both; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
-//! - [`replay`] does again what a capture says, on any backend; [`timeline`] shows it in a browser's trace viewer;
+//! - [`replay`] does again what a capture says, on any backend; [`timeline`] shows it in a browser's trace viewer, [`page`]
+//!   as a page with everything in it;
 //! - [`diff`] says what two captures mean differently; [`lint`] what in one is wrong;
 //! - [`assert_pushbuffer_snapshot!`] compares a driver's pushbuffer with a snapshot in one line.
 //!
@@ -38,6 +39,7 @@ pub mod format;
 pub mod import;
 pub mod lint;
 pub mod normal;
+pub mod page;
 mod recorder;
 pub mod replay;
 mod symbols;

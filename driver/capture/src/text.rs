@@ -13,7 +13,7 @@ use crate::{
     action::{Action, Stream, chain},
     describe,
     describe::by,
-    event::{Event, MemoryKind},
+    event::{Event, Memory, MemoryKind, Submission},
     normal::{Places, segment},
     symbols::Symbols,
 };
@@ -21,71 +21,103 @@ use crate::{
 /// The submissions of a capture but the first `skip`: per submission its ring entry, its words, what it does, and the
 /// descriptors and arguments of its launches. With names for addresses, where the capture has some.
 pub fn submissions(capture: &Capture, skip: usize) -> String {
-    let symbols = Symbols::of(&capture.events);
     let mut out = String::new();
-    for (address, bytes, name) in symbols.iter() {
+    for (address, bytes, name) in Symbols::of(&capture.events).iter() {
         let _ = writeln!(out, "{address:#x}  {bytes:>8} bytes  {name}");
     }
+    let mut seen = 0;
+    for section in sections(capture) {
+        if let Section::Submission(_) = section {
+            seen += 1;
+        }
+        match section {
+            Section::Fault(text) => {
+                let _ = writeln!(out, "\nfault: {text}");
+            }
+            Section::Submission(text) if seen > skip => {
+                out.push('\n');
+                out.push_str(&text);
+            }
+            Section::Submission(_) => {}
+        }
+    }
+    out
+}
+
+/// A part of a capture, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// A channel's end.
+    Fault(String),
+    /// A submission, with its words and the descriptors and arguments of its launches.
+    Submission(String),
+}
+
+/// The submissions and faults of a capture, in order.
+pub fn sections(capture: &Capture) -> Vec<Section> {
+    let symbols = Symbols::of(&capture.events);
+    let mut sections = Vec::new();
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut memory = Vec::new();
-    let mut seen = 0;
     for event in &capture.events {
         match event {
             Event::Memory(found) => memory.push(found),
-            Event::Fault(text) => {
-                let _ = writeln!(out, "\nfault: {text}");
-            }
+            Event::Fault(text) => sections.push(Section::Fault(text.clone())),
             Event::Submission(submission) => {
                 let stream =
                     streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));
-                seen += 1;
-                if seen <= skip {
-                    // What it binds and sets is still true later.
-                    submission.words.iter().for_each(|words| drop(stream.segment(words)));
-                    memory.clear();
-                    continue;
-                }
-                let _ = writeln!(
-                    out,
-                    "\nslot {} of channel {:#x} ({}): {}",
-                    submission.slot,
-                    submission.channel,
-                    class_name(submission.class),
-                    dump::entry(submission.entry)
-                );
-                let Some(words) = &submission.words else { continue };
-                let (packets, steps) = stream.segment(words);
-                for packet in &packets {
-                    out.push_str(&dump::packet(packet));
-                }
-                for step in &steps {
-                    let _ = writeln!(out, "  = {}", describe(&step.action, &symbols));
-                }
-                let (version, generation) = (stream.qmd_version(), stream.generation());
-                // The descriptor of a launch comes after its dependents' in no order that matters: by their places.
-                for found in memory.drain(..) {
-                    let name = symbols.text(found.address);
-                    match found.kind {
-                        MemoryKind::Qmd => {
-                            let _ = write!(out, "at {name}: ");
-                            match dump::qmd(version, &found.bytes) {
-                                Ok(text) => out.push_str(&text),
-                                Err(error) => {
-                                    let _ = writeln!(out, "{error}");
-                                }
-                            }
-                        }
-                        MemoryKind::ConstantBank => {
-                            let _ = write!(out, "at {name}: ");
-                            out.push_str(&dump::constant_bank(generation, &found.bytes));
-                        }
-                        MemoryKind::Other => {
-                            let _ = writeln!(out, "at {name}: {} bytes", found.bytes.len());
-                        }
+                let text = submission_text(submission, stream, &mut memory, &symbols);
+                sections.push(Section::Submission(text));
+            }
+            _ => {}
+        }
+    }
+    sections
+}
+
+/// One submission, with the `memory` that was noted since the one before.
+fn submission_text(
+    submission: &Submission,
+    stream: &mut Stream,
+    memory: &mut Vec<&Memory>,
+    symbols: &Symbols,
+) -> String {
+    let mut out = format!(
+        "slot {} of channel {:#x} ({}): {}\n",
+        submission.slot,
+        submission.channel,
+        class_name(submission.class),
+        dump::entry(submission.entry)
+    );
+    let Some(words) = &submission.words else { return out };
+    let (packets, steps) = stream.segment(words);
+    for packet in &packets {
+        out.push_str(&dump::packet(packet));
+    }
+    for step in &steps {
+        let _ = writeln!(out, "  = {}", describe(&step.action, symbols));
+    }
+    let (version, generation) = (stream.qmd_version(), stream.generation());
+    // The descriptor of a launch comes after its dependents' in no order that matters: by their places.
+    for found in memory.drain(..) {
+        let name = symbols.text(found.address);
+        match found.kind {
+            MemoryKind::Qmd => {
+                let _ = write!(out, "at {name}: ");
+                match dump::qmd(version, &found.bytes) {
+                    Ok(text) => out.push_str(&text),
+                    Err(error) => {
+                        let _ = writeln!(out, "{error}");
                     }
                 }
             }
-            _ => {}
+            MemoryKind::ConstantBank => {
+                let _ = write!(out, "at {name}: ");
+                out.push_str(&dump::constant_bank(generation, &found.bytes));
+            }
+            MemoryKind::Other => {
+                let _ = writeln!(out, "at {name}: {} bytes", found.bytes.len());
+            }
         }
     }
     out

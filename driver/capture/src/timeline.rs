@@ -1,10 +1,11 @@
-//! A capture as a trace for Perfetto or a browser's `about:tracing`: a track per channel, a slice per submission with what
-//! it does, an arrow from each release to the waits for it.
+//! When a capture's submissions were made: a track per channel, a slice per submission with what it does, an arrow from
+//! each release to the waits for it. As a trace for Perfetto or a browser's `about:tracing` ([`trace`]), or as a page that
+//! shows pushbuffers and descriptors too ([`page`](crate::page::page)).
 //!
 //! A slice begins when its submission was handed over. When the GPU finished it is not in a capture: a slice ends where
 //! the next one of its channel begins, and the last of each after a microsecond.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use nv_abi::qmd;
 use serde_json::{Value, json};
@@ -18,16 +19,29 @@ use crate::{
 };
 
 /// One submission.
-struct Slice {
-    channel: u32,
-    name: String,
+pub(crate) struct Slice {
+    pub(crate) channel: u32,
+    pub(crate) name: String,
     /// Nanoseconds.
-    start: u64,
-    actions: Vec<String>,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) actions: Vec<String>,
 }
 
-/// The trace as JSON text (Trace Event Format). Submissions without a time are put a microsecond apart.
-pub fn trace(capture: &Capture) -> String {
+/// A release, and a wait that it satisfies, as indices of their slices.
+pub(crate) struct Arrow {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// A capture in time.
+pub(crate) struct Timeline {
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) arrows: Vec<Arrow>,
+}
+
+/// Reads a capture. Submissions without a time are put a microsecond apart.
+pub(crate) fn timeline(capture: &Capture) -> Timeline {
     let symbols = Symbols::of(&capture.events);
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut memory: HashMap<u64, Vec<u8>> = HashMap::new();
@@ -84,20 +98,33 @@ pub fn trace(capture: &Capture) -> String {
                         steps.first().map_or_else(|| "nothing".to_owned(), |s| describe(&s.action, &symbols));
                 }
                 let actions = steps.iter().map(|step| describe(&step.action, &symbols)).collect();
-                slices.push(Slice { channel: submission.channel, name, start: clock, actions });
+                let (channel, start) = (submission.channel, clock);
+                slices.push(Slice { channel, name, start, end: start, actions });
             }
             _ => {}
         }
     }
-    render(&slices, &releases, &waits)
+    let mut next: HashMap<u32, u64> = HashMap::new();
+    for slice in slices.iter_mut().rev() {
+        let end = next.insert(slice.channel, slice.start).unwrap_or(slice.start + 1000);
+        slice.end = end.max(slice.start + 1);
+    }
+    let arrows = waits.iter().filter_map(|&(to, address, payload)| {
+        // The release that satisfies it: the last before it of at least the value.
+        let before =
+            |&&(at, place, value): &&(usize, u64, u64)| at <= to && place == address && value >= payload;
+        releases.iter().rev().find(before).map(|&(from, ..)| Arrow { from, to })
+    });
+    let arrows = arrows.collect();
+    Timeline { slices, arrows }
 }
 
-fn render(slices: &[Slice], releases: &[(usize, u64, u64)], waits: &[(usize, u64, u64)]) -> String {
-    let mut events: Vec<Value> = Vec::new();
-    let mut next: BTreeMap<u32, u64> = BTreeMap::new();
+/// The trace as JSON text (Trace Event Format).
+pub fn trace(capture: &Capture) -> String {
+    let Timeline { slices, arrows } = timeline(capture);
     let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
-    for slice in slices.iter().rev() {
-        let end = next.insert(slice.channel, slice.start).unwrap_or(slice.start + 1000);
+    let mut events: Vec<Value> = Vec::new();
+    for slice in &slices {
         events.push(json!({
             "name": slice.name,
             "cat": "submission",
@@ -105,23 +132,18 @@ fn render(slices: &[Slice], releases: &[(usize, u64, u64)], waits: &[(usize, u64
             "pid": 1,
             "tid": slice.channel,
             "ts": microseconds(slice.start),
-            "dur": microseconds(end.saturating_sub(slice.start)).max(0.001),
+            "dur": microseconds(slice.end - slice.start),
             "args": { "actions": slice.actions },
         }));
     }
-    events.reverse();
-    for channel in next.keys() {
+    for channel in slices.iter().map(|slice| slice.channel).collect::<BTreeSet<_>>() {
         events.push(json!({
             "name": "thread_name", "ph": "M", "pid": 1, "tid": channel,
             "args": { "name": format!("channel {channel:#x}") },
         }));
     }
-    for (id, (waiting, address, payload)) in waits.iter().enumerate() {
-        // The release that satisfies it: the last before it of at least the value.
-        let from =
-            releases.iter().rev().find(|(at, to, value)| at <= waiting && to == address && value >= payload);
-        let Some((releasing, ..)) = from else { continue };
-        for (phase, index) in [("s", *releasing), ("f", *waiting)] {
+    for (id, arrow) in arrows.iter().enumerate() {
+        for (phase, index) in [("s", arrow.from), ("f", arrow.to)] {
             let slice = &slices[index];
             events.push(json!({
                 "name": "semaphore", "cat": "semaphore", "ph": phase, "bp": "e", "id": id, "pid": 1,

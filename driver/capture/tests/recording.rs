@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use fixtures::recordings::cuda_mix;
 use nv_abi::{Branch, arch::Generation, dump::Unknowns, rm::class};
-use nv_capture::{Capture, Event, Stream, Submission, Symbol, lint, normal::normalise, text};
+use nv_capture::{
+    Capture, Event, Stream, Submission, Symbol, lint, normal::normalise, page::page, text, timeline::trace,
+};
 
 /// Rings begin at multiples of so many bytes from the first one.
 const RING: u64 = 0x3000;
@@ -86,5 +88,31 @@ fn the_librarys_pushbuffers_break_no_rule_but_leave_addresses_in_slots_that_do_n
     assert!(!findings.is_empty());
     for finding in findings {
         assert_eq!(finding.rule, "disabled-slot", "{finding}");
+    }
+}
+
+/// What stands in the page for its script to read.
+fn page_data(page: &str) -> serde_json::Value {
+    let line = page.lines().find_map(|line| line.strip_prefix("const capture = ")).unwrap();
+    serde_json::from_str(line.strip_suffix(';').unwrap()).unwrap()
+}
+
+#[test]
+fn page_and_trace_show_every_submission_and_the_page_its_words() {
+    let capture = capture();
+    let count = capture.events.iter().filter(|event| matches!(event, Event::Submission(_))).count();
+    let trace: serde_json::Value = serde_json::from_str(&trace(&capture)).unwrap();
+    let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+    assert_eq!(slices.count(), count);
+    let data = page_data(&page(&capture, "cuda_mix"));
+    let submissions = data["submissions"].as_array().unwrap();
+    assert_eq!(submissions.len(), count);
+    let text = |index: usize| submissions[index]["text"].as_str().unwrap();
+    assert!((0..count).all(|index| text(index).starts_with("slot ")));
+    let launches = (0..count).map(|index| text(index).matches("\n  = launch: ").count());
+    assert_eq!(launches.sum::<usize>(), 14);
+    // Slices of one channel follow each other.
+    for (a, b) in submissions.iter().zip(&submissions[1..]).filter(|(a, b)| a["channel"] == b["channel"]) {
+        assert!(a["end"].as_u64() <= b["start"].as_u64(), "{a} {b}");
     }
 }

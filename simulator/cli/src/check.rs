@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nv_abi::{Branch, Ioctl, Mmio, arch, dump::Handles};
-use nv_capture::{Action, Capture, Event, Stream, diff, lint, replay, timeline};
+use nv_capture::{Action, Capture, Event, Stream, diff, lint, page, replay, timeline};
 use nv_driver::os::{NvidiaNodes, SharedPages};
 use nv_simulator::machine::Machine;
 use serde_json::json;
@@ -73,9 +73,12 @@ pub struct Replay {
 pub struct Timeline {
     #[command(flatten)]
     source: Source,
-    /// The trace file; standard output without it.
+    /// The file to write; standard output without it.
     #[arg(long, short)]
     output: Option<PathBuf>,
+    /// A page for a browser, with pushbuffers and descriptors behind the submissions, instead of a trace.
+    #[arg(long)]
+    html: bool,
 }
 
 /// What was found, or why nothing was looked for.
@@ -104,7 +107,7 @@ pub enum CheckError {
     /// No machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The trace cannot be written.
+    /// The trace or page cannot be written.
     #[error("{}: {error}", file.display())]
     Write {
         /// The file.
@@ -278,15 +281,20 @@ trait Both: Ioctl + Mmio {}
 
 impl<T: Ioctl + Mmio> Both for T {}
 
-/// Writes the trace of a capture.
+/// Writes a capture's trace or page.
 pub fn timeline(arguments: &Timeline) -> Result<(), CheckError> {
-    let trace = timeline::trace(&arguments.source.read()?);
+    let capture = arguments.source.read()?;
+    let text = if arguments.html {
+        page::page(&capture, &arguments.source.name())
+    } else {
+        timeline::trace(&capture)
+    };
     match &arguments.output {
         Some(file) => {
-            std::fs::write(file, trace).map_err(|error| CheckError::Write { file: file.clone(), error })
+            std::fs::write(file, text).map_err(|error| CheckError::Write { file: file.clone(), error })
         }
         None => {
-            crate::print(&(trace + "\n"));
+            crate::print(&(text + "\n"));
             Ok(())
         }
     }

@@ -68,6 +68,11 @@ pub enum SourceError {
 }
 
 impl Source {
+    /// What to call the capture: its file's name.
+    pub fn name(&self) -> String {
+        self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
+    }
+
     /// Reads the file.
     pub fn read(&self) -> Result<Capture, SourceError> {
         parse(&self.file, &read(&self.file)?, &self.driver)

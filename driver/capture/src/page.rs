@@ -1,0 +1,70 @@
+//! A capture as one HTML file that needs nothing else: channels in time, and behind each submission its pushbuffer, its
+//! descriptors and arguments, as [`text`] prints them. `#submission-3` at the end of its address opens the third.
+
+use serde_json::json;
+
+use crate::{
+    Capture,
+    text::{self, Section},
+    timeline::{Timeline, timeline},
+};
+
+/// The page without data. Where these stand, they go.
+const TEMPLATE: &str = include_str!("page.html");
+const PLACE: &str = "/*capture*/null";
+
+/// The page of a capture.
+pub fn page(capture: &Capture, title: &str) -> String {
+    let Timeline { slices, arrows } = timeline(capture);
+    let (mut texts, mut faults) = (Vec::new(), Vec::new());
+    for section in text::sections(capture) {
+        match section {
+            Section::Submission(text) => texts.push(text),
+            // It belongs behind the submissions so far.
+            Section::Fault(text) => faults.push(json!({ "after": texts.len(), "text": text })),
+        }
+    }
+    let submissions: Vec<_> = slices
+        .iter()
+        .zip(&texts)
+        .map(|(slice, text)| {
+            json!({
+                "channel": format!("{:#x}", slice.channel),
+                "name": slice.name,
+                "start": slice.start,
+                "end": slice.end,
+                "actions": slice.actions,
+                "text": text,
+            })
+        })
+        .collect();
+    let arrows: Vec<_> = arrows.iter().map(|arrow| [arrow.from, arrow.to]).collect();
+    let data = json!({ "title": title, "submissions": submissions, "arrows": arrows, "faults": faults });
+    // Inside a script, text must not look like the script's end or a comment.
+    let data = data.to_string().replace('<', "\\u003c");
+    TEMPLATE.replacen(PLACE, &data, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_has_one_place_for_the_data_and_asks_nothing_of_the_network() {
+        assert_eq!(TEMPLATE.matches(PLACE).count(), 1);
+        for outside in ["http:", "https:", "src=", "@import", "fetch("] {
+            assert!(!TEMPLATE.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn text_cannot_end_the_script() {
+        let capture = Capture {
+            branch: nv_abi::Branch::R580,
+            events: vec![crate::Event::Fault("</script><b>".to_owned())],
+        };
+        let page = page(&capture, "<i>");
+        assert!(!page.contains("</script><b>") && !page.contains("<i>"));
+        assert!(page.contains("\\u003c/script>"));
+    }
+}
