@@ -1,22 +1,17 @@
-//! Atomic operations: what they compute, and on which memory.
+//! Atomic operations on memory. What they compute is [`sass::lane::atomic`]; what is added here are those with two
+//! operands, and the ways to memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use sass::lane::half::{self, HalfFormat, HalfMode};
-use sass::lane::{FloatMode, Rounding, Subnormals, double, float};
+use sass::lane::atomic::{self, AtomicOperation as Lane};
+
+pub(super) use sass::lane::atomic::AtomicType;
 
 /// Operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtomicOperation {
-    Add,
-    Min,
-    Max,
-    Increment,
-    Decrement,
-    And,
-    Or,
-    Xor,
-    Exchange,
+    /// With one operand.
+    Lane(Lane),
     CompareExchange,
     /// ATOMS.POPC.INC: one more for each lane.
     PopcIncrement,
@@ -24,89 +19,91 @@ pub(super) enum AtomicOperation {
     CompareStore,
 }
 
-/// Type of an atomic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AtomicType {
-    U32,
-    S32,
-    U64,
-    S64,
-    F32,
-    F16x2,
-    Bf16x2,
-    F64,
+/// In the order of their codes.
+const OPERATIONS: [AtomicOperation; 12] = [
+    AtomicOperation::Lane(Lane::Add),
+    AtomicOperation::Lane(Lane::Min),
+    AtomicOperation::Lane(Lane::Max),
+    AtomicOperation::Lane(Lane::Increment),
+    AtomicOperation::Lane(Lane::Decrement),
+    AtomicOperation::Lane(Lane::And),
+    AtomicOperation::Lane(Lane::Or),
+    AtomicOperation::Lane(Lane::Xor),
+    AtomicOperation::Lane(Lane::Exchange),
+    AtomicOperation::CompareExchange,
+    AtomicOperation::PopcIncrement,
+    AtomicOperation::CompareStore,
+];
+
+/// In the order of their codes.
+const TYPES: [AtomicType; 9] = [
+    AtomicType::U32,
+    AtomicType::S32,
+    AtomicType::U64,
+    AtomicType::S64,
+    AtomicType::F32 { flushes: true },
+    AtomicType::F32 { flushes: false },
+    AtomicType::F16x2,
+    AtomicType::Bf16x2,
+    AtomicType::F64,
+];
+
+/// Operation and type as one byte.
+pub(super) fn code(operation: AtomicOperation, kind: AtomicType) -> u8 {
+    let operation = OPERATIONS.iter().position(|known| *known == operation).unwrap_or(0) as u8;
+    let kind = TYPES.iter().position(|known| *known == kind).unwrap_or(0) as u8;
+    operation | kind << 4
 }
 
-impl AtomicOperation {
-    /// In the order of their codes.
-    pub const ALL: [Self; 12] = [
-        Self::Add,
-        Self::Min,
-        Self::Max,
-        Self::Increment,
-        Self::Decrement,
-        Self::And,
-        Self::Or,
-        Self::Xor,
-        Self::Exchange,
-        Self::CompareExchange,
-        Self::PopcIncrement,
-        Self::CompareStore,
-    ];
+/// Operation and type of a byte that [`code`] made.
+#[inline(always)]
+pub(super) fn of_code(code: u8) -> (AtomicOperation, AtomicType) {
+    (OPERATIONS[usize::from(code & 15) % OPERATIONS.len()], TYPES[usize::from(code >> 4) % TYPES.len()])
 }
 
-impl AtomicType {
-    /// In the order of their codes.
-    pub const ALL: [Self; 8] =
-        [Self::U32, Self::S32, Self::U64, Self::S64, Self::F32, Self::F16x2, Self::Bf16x2, Self::F64];
-
-    /// Bytes of the word.
-    pub const fn bytes(self) -> u8 {
-        match self {
-            Self::U64 | Self::S64 | Self::F64 => 8,
-            _ => 4,
-        }
-    }
-}
-
-/// What an atomic leaves behind.
-pub(super) fn apply(old: u64, operation: AtomicOperation, kind: AtomicType, operand: u64, new: u64) -> u64 {
-    use AtomicOperation as A;
-    use AtomicType as T;
-    let signed = |v: u64| if kind == T::S32 { i64::from(v as u32 as i32) } else { v as i64 };
-    let is_signed = matches!(kind, T::S32 | T::S64);
-    let half = |format| half::hadd2(split(old), split(operand), HalfMode::plain(format));
+/// Whether there is such an operation on the type.
+pub(super) fn exists(operation: AtomicOperation, kind: AtomicType) -> bool {
     match operation {
-        A::Add => match kind {
-            T::F32 => {
-                let mode =
-                    FloatMode { rounding: Rounding::Nearest, subnormals: Subnormals::Flush, saturate: false };
-                u64::from(float::fadd(old as u32, operand as u32, mode))
-            }
-            T::F64 => double::dadd(old, operand, Rounding::Nearest),
-            T::F16x2 => u64::from(half(HalfFormat::F16)),
-            T::Bf16x2 => u64::from(half(HalfFormat::Bf16)),
-            _ => old.wrapping_add(operand),
-        },
-        A::Min if is_signed => signed(old).min(signed(operand)) as u64,
-        A::Max if is_signed => signed(old).max(signed(operand)) as u64,
-        A::Min => old.min(operand),
-        A::Max => old.max(operand),
-        A::Increment if old >= operand => 0,
-        A::Increment | A::PopcIncrement => old.wrapping_add(1),
-        A::Decrement if old == 0 || old > operand => operand,
-        A::Decrement => old - 1,
-        A::And => old & operand,
-        A::Or => old | operand,
-        A::Xor => old ^ operand,
-        A::Exchange => operand,
-        A::CompareExchange | A::CompareStore if old == operand => new,
-        A::CompareExchange | A::CompareStore => old,
+        AtomicOperation::Lane(lane) => atomic::apply(lane, kind, 0, 0).is_some(),
+        _ => matches!(kind, AtomicType::U32 | AtomicType::S32 | AtomicType::U64 | AtomicType::S64),
     }
 }
 
-const fn split(v: u64) -> (u16, u16) {
-    (v as u16, (v >> 16) as u16)
+/// What an atomic leaves behind. Lowering asked whether the operation [`exists`]; one that does not changes nothing.
+#[inline(always)]
+pub(super) fn apply(old: u64, operation: AtomicOperation, kind: AtomicType, operand: u64, new: u64) -> u64 {
+    match operation {
+        AtomicOperation::Lane(lane) => atomic::apply(lane, kind, old, operand).unwrap_or(old),
+        AtomicOperation::PopcIncrement => old.wrapping_add(1),
+        _ if old == operand => new,
+        _ => old,
+    }
+}
+
+/// Replaces a word by what `f` makes of it, in one step; returns what it was.
+///
+/// # Safety
+/// `at` is aligned to four bytes, and valid for reads and writes of as many.
+#[inline(always)]
+unsafe fn word(at: *mut u8, f: impl Fn(u32) -> u32) -> u32 {
+    // SAFETY: the caller's promise.
+    let word = unsafe { AtomicU32::from_ptr(at.cast()) };
+    match word.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |old| Some(f(old))) {
+        Ok(old) | Err(old) => old,
+    }
+}
+
+/// As [`word`], of eight bytes.
+///
+/// # Safety
+/// `at` is aligned to eight bytes, and valid for reads and writes of as many.
+#[inline(always)]
+pub(super) unsafe fn long(at: *mut u8, f: impl Fn(u64) -> u64) -> u64 {
+    // SAFETY: the caller's promise.
+    let word = unsafe { AtomicU64::from_ptr(at.cast()) };
+    match word.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |old| Some(f(old))) {
+        Ok(old) | Err(old) => old,
+    }
 }
 
 /// Replaces a word by what the operation makes of it, in one step; returns what it was.
@@ -120,26 +117,86 @@ pub(super) unsafe fn update(
     operand: u64,
     new: u64,
 ) -> u64 {
-    if kind.bytes() == 8 {
-        // SAFETY: the caller's promise.
-        let word = unsafe { AtomicU64::from_ptr(at.cast()) };
-        let mut old = word.load(Ordering::Relaxed);
-        loop {
-            let next = apply(old, operation, kind, operand, new);
-            match word.compare_exchange_weak(old, next, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return old,
-                Err(now) => old = now,
-            }
-        }
-    }
+    let next = |old| apply(old, operation, kind, operand, new);
     // SAFETY: the caller's promise.
-    let word = unsafe { AtomicU32::from_ptr(at.cast()) };
-    let mut old = word.load(Ordering::Relaxed);
-    loop {
-        let next = apply(u64::from(old), operation, kind, operand, new) as u32;
-        match word.compare_exchange_weak(old, next, Ordering::SeqCst, Ordering::Relaxed) {
-            Ok(_) => return u64::from(old),
-            Err(now) => old = now,
+    unsafe {
+        if kind.bytes() == 8 {
+            long(at, next)
+        } else {
+            u64::from(word(at, |old| next(u64::from(old)) as u32))
         }
     }
+}
+
+/// Replaces 16 bytes, in one step, where they are `expected`, or whatever they are; returns what they were.
+///
+/// # Safety
+/// `at` is aligned to 16 bytes, and valid for reads and writes of as many.
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn update_128(at: *mut u8, expected: Option<u128>, new: u128) -> u128 {
+    // SAFETY: the caller's promise; the processor was asked.
+    unsafe {
+        if std::arch::is_x86_feature_detected!("cmpxchg16b") {
+            update_128_at_once(at, expected, new)
+        } else {
+            update_128_locked(at, expected, new)
+        }
+    }
+}
+
+/// # Safety
+/// As above, and the processor has the instruction.
+#[cfg(target_arch = "x86_64")]
+unsafe fn update_128_at_once(at: *mut u8, expected: Option<u128>, new: u128) -> u128 {
+    let mut old = expected.unwrap_or(0);
+    loop {
+        let (mut low, mut high) = (old as u64, (old >> 64) as u64);
+        // SAFETY: the caller's promise. RBX, which the compiler keeps for itself, is given back as it was. (The
+        // intrinsic of the standard library becomes a call of a function that nobody has.)
+        unsafe {
+            std::arch::asm!(
+                "xchg {new}, rbx",
+                "lock cmpxchg16b [{at}]",
+                "mov rbx, {new}",
+                at = in(reg) at,
+                new = inout(reg) new as u64 => _,
+                in("rcx") (new >> 64) as u64,
+                inout("rax") low,
+                inout("rdx") high,
+                options(nostack),
+            );
+        }
+        let now = u128::from(low) | u128::from(high) << 64;
+        if now == old || expected.is_some() {
+            return now;
+        }
+        old = now;
+    }
+}
+
+/// As above where the processor has no such instruction.
+///
+/// # Safety
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn update_128(at: *mut u8, expected: Option<u128>, new: u128) -> u128 {
+    // SAFETY: the caller's promise.
+    unsafe { update_128_locked(at, expected, new) }
+}
+
+/// In one step against its like only: two words are stored.
+///
+/// # Safety
+/// `at` is aligned to 16 bytes, and valid for reads and writes of as many.
+unsafe fn update_128_locked(at: *mut u8, expected: Option<u128>, new: u128) -> u128 {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // SAFETY: the caller's promise.
+    let [low, high] = unsafe { [AtomicU64::from_ptr(at.cast()), AtomicU64::from_ptr(at.add(8).cast())] };
+    let old = u128::from(low.load(Ordering::SeqCst)) | u128::from(high.load(Ordering::SeqCst)) << 64;
+    if expected.is_none_or(|expected| expected == old) {
+        low.store(new as u64, Ordering::SeqCst);
+        high.store((new >> 64) as u64, Ordering::SeqCst);
+    }
+    old
 }

@@ -46,6 +46,11 @@ impl Step {
     ];
 }
 
+/// Flag of a BAR's payload: the barrier is in the first source. Below: the barrier in 15:0, the threads in 31:16.
+const BAR_INDEX: u64 = 1 << 32;
+/// Flag of a BAR's payload: the threads are in the first source.
+const BAR_THREADS: u64 = 1 << 33;
+
 /// Where BAR's numbers come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BarOperands {
@@ -54,7 +59,13 @@ pub(super) enum BarOperands {
         threads: u32,
     },
     /// The first source holds the barrier.
-    Index,
+    Index {
+        threads: u32,
+    },
+    /// The first source holds the threads in 27:16.
+    Threads {
+        index: u32,
+    },
     /// The first source holds the barrier in 3:0 and the threads in 27:16.
     IndexAndThreads,
 }
@@ -64,8 +75,9 @@ impl BarOperands {
     pub fn code(self) -> u64 {
         match self {
             Self::Immediate { index, threads } => u64::from(index) | u64::from(threads) << 16,
-            Self::Index => 1 << 32,
-            Self::IndexAndThreads => 2 << 32,
+            Self::Index { threads } => u64::from(threads) << 16 | BAR_INDEX,
+            Self::Threads { index } => u64::from(index) | BAR_THREADS,
+            Self::IndexAndThreads => BAR_INDEX | BAR_THREADS,
         }
     }
 }
@@ -193,13 +205,16 @@ pub(super) fn step(
             warp.yielded |= active;
         }
         Step::BarSync | Step::BarArrive | Step::BarPopc | Step::BarAnd | Step::BarOr => {
-            let (barrier, threads) = match op.payload >> 32 {
-                0 => (op.payload as u32 & 0xffff, op.payload as u32 >> 16),
-                form => {
-                    let value = row(warp, op.a)?[first(mask)];
-                    (value & 15, if form == 2 { value >> 16 & 0xfff } else { 0 })
+            let (mut barrier, mut threads) = (op.payload as u32 & 0xffff, op.payload as u32 >> 16);
+            if op.payload & (BAR_INDEX | BAR_THREADS) != 0 {
+                let value = row(warp, op.a)?[first(mask)];
+                if op.payload & BAR_INDEX != 0 {
+                    barrier = value & 15;
                 }
-            };
+                if op.payload & BAR_THREADS != 0 {
+                    threads = value >> 16 & 0xfff;
+                }
+            }
             let barriers = launch.launch.barriers.min(BARRIERS as u32);
             if barrier >= barriers || !threads.is_multiple_of(32) {
                 return Err(FaultKind::IllegalBarrier { index: barrier, threads, barriers });

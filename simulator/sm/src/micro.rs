@@ -25,6 +25,14 @@ impl RowIndex {
     /// Uniform registers of a warp that have a row: UR0 to UR62.
     pub(super) const UNIFORM: u16 = 63;
 
+    /// Words of Rpc, behind the uniform registers.
+    const SCRATCH: u16 = 2;
+
+    /// The row of a word of Rpc in a warp whose threads have that many registers.
+    pub(super) const fn scratch(registers: u32, word: u16) -> Self {
+        Self(Self::REGISTERS + registers as u16 + Self::UNIFORM + word)
+    }
+
     /// The row of the register `words` above this one's.
     #[inline(always)]
     pub(crate) const fn plus(self, words: u16) -> Self {
@@ -39,7 +47,7 @@ impl RowIndex {
 
 /// Rows of a warp whose threads have that many registers.
 pub(super) const fn rows_of(registers: u32) -> usize {
-    RowIndex::REGISTERS as usize + registers as usize + RowIndex::UNIFORM as usize
+    RowIndex::scratch(registers, RowIndex::SCRATCH).0 as usize
 }
 
 /// A predicate that is read: its number in bits 3:0 (uniform ones from 8 on, 7 and 15 are true), bit 4 for `!`.
@@ -113,6 +121,9 @@ impl Micro {
     pub(super) const UNIFORM: u8 = 2;
     /// Bit of [`Micro::kind`].
     pub(super) const BSYNC: u8 = 4;
+
+    /// [`Micro::extra`] of a branch that all lanes take where one does.
+    pub(super) const ANY: u8 = 1;
 
     /// A micro-operation without operands.
     pub(crate) const fn new(run: Handler) -> Self {

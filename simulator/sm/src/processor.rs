@@ -224,9 +224,10 @@ impl Grid {
 
     /// Executes blocks until none is left. `look` is called between turns, with instructions and blocks so far.
     fn work(&self, random: Option<Random>, look: &mut dyn FnMut(u64, u64)) {
-        let mut worker = lock(&self.shared.workers)
-            .pop()
-            .unwrap_or_else(|| Worker::new(self.shared.configuration.multiprocessors));
+        let mut worker = lock(&self.shared.workers).pop().unwrap_or_else(|| {
+            let Configuration { multiprocessors, warps, .. } = self.shared.configuration;
+            Worker::new(multiprocessors, warps)
+        });
         worker.start(random);
         let mut resident = Vec::new();
         let mut at = 0;

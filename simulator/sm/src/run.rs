@@ -110,7 +110,10 @@ fn lanes_of_branch(core: &mut Core<'_>, op: &Micro, masks: &mut [u32; TEAM]) -> 
     let (mut all, mut none) = (true, true);
     for member in 0..core.team.count {
         core.enter(member);
-        let taken = masks[member & (TEAM - 1)] & core.predicate(op.from[0]);
+        let mut taken = masks[member & (TEAM - 1)] & core.predicate(op.from[0]);
+        if op.extra == Micro::ANY && taken != 0 {
+            taken = core.team.groups[member & (TEAM - 1)];
+        }
         masks[member & (TEAM - 1)] = taken;
         all &= taken == core.team.groups[member & (TEAM - 1)];
         none &= taken == 0;

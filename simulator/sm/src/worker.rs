@@ -40,6 +40,8 @@ pub(crate) struct Caches {
     pub looks: u64,
     /// SMs of the GPU.
     pub multiprocessors: u32,
+    /// Warps that an SM holds.
+    pub warps: u32,
     /// Present in a seeded run.
     pub(super) random: Option<Random>,
 }
@@ -99,13 +101,14 @@ const SPARE: usize = 64;
 const SPARE_LOCAL_BYTES: u32 = 16 << 10;
 
 impl Worker {
-    pub fn new(multiprocessors: u32) -> Self {
+    pub fn new(multiprocessors: u32, warps: u32) -> Self {
         Self {
             caches: Caches {
                 windows: Windows::new(),
                 statistics: Statistics::default(),
                 looks: 0,
                 multiprocessors,
+                warps,
                 random: None,
             },
             code: LoadedCode::new(),

@@ -387,6 +387,12 @@ pub fn viadd_16x2(a: u32, b: u32) -> u32 {
     halves(a, b, Sign::Unsigned, u32::wrapping_add)
 }
 
+/// The negative of each half by itself, wrapping: `-R` as a source of `.16x2`.
+#[inline(always)]
+pub fn negate_16x2(a: u32) -> u32 {
+    halves(0, a, Sign::Unsigned, u32::wrapping_sub)
+}
+
 /// VIADDMNMX: minimum or maximum of the wrapped `a + b` and `c`; with `relu` not below 0.
 #[inline(always)]
 pub const fn viaddmnmx(a: u32, b: u32, c: u32, minimum: bool, sign: Sign, relu: bool) -> u32 {

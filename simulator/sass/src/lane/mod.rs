@@ -29,6 +29,7 @@ pub mod double;
 pub mod float;
 pub mod half;
 pub mod integer;
+pub mod mbarrier;
 pub mod mma;
 pub mod mufu;
 pub mod soft;

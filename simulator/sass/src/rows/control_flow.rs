@@ -82,8 +82,15 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Kill, 0x95b, 0, &[COND], &[]);
     t.row(Bpt, 0x95c, 3 << 84, &[imm(34, 3).hidden(Hide::Neutral)], &[]);
     let sleep = [field(F::Random, 86, 1, &["", ".RAND"]), field(F::Warp, 85, 1, &["", ".WARP"])];
-    t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &sleep);
-    t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &sleep);
+    let waken = field(F::WakenBySyncs, 84, 1, &["", ".SYNCS"]);
+    for (since, until, fields) in
+        [(Arch::Sm75, Arch::Sm89, sleep.to_vec()), (Arch::Sm90, Arch::Sm120, [&sleep[..], &[waken]].concat())]
+    {
+        t.span(since, until, |t| {
+            t.row(Nanosleep, 0x95d, 0, &[COND, imm(32, 32)], &fields);
+            t.row(Nanosleep, 0x35d, 0, &[COND, reg(32)], &fields);
+        });
+    }
     let clear = field(F::Clear, 84, 1, &["", ".CLEAR"]);
     let quad = field(F::Quad, 84, 1, &["", ".PQUAD"]);
     let state = slot(SlotKind::Word { bits: crate::Bits::run(24, 5), spelling: WARP_STATE });
@@ -93,6 +100,10 @@ pub(super) fn add(t: &mut Rows) {
     t.row(Bmov, 0x356, 0, &[state, reg(32)], &[quad]);
     t.row(Bmov, 0xf55, 0, &[slot(SlotKind::Barrier(16)), state], &[field(F::Clear, 84, 1, &[""])]);
     t.row(Bmov, 0xf56, 0, &[state, slot(SlotKind::Barrier(16))], &[quad]);
+    // A register pair of each lane, which nvcc uses where it has no other left.
+    let pair = slot(SlotKind::Word { bits: crate::Bits::run(31, 1), spelling: &["Rpc.LO", "Rpc.HI"] });
+    t.row(Rpcmov, 0x352, 0, &[pair, reg(32)], &[]);
+    t.row(Rpcmov, 0x353, 0, &[reg(16), pair], &[]);
     t.row(Lepc, 0x34e, 0, &[reg(16)], &[]);
     t.row(Lepc, 0x94e, 0, &[reg(16), slot(SlotKind::WideLabel)], &[]).since = Arch::Sm90;
     t.row(Endcollective, 0x91b, 7 << 87, &[], &[]).since = Arch::Sm90;

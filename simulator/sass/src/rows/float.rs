@@ -8,6 +8,8 @@ use crate::{Arch, HalfBits, Hide, ImmediateKind, Modifier, Slot, SlotKind, Sourc
 pub(super) const FTZ: Modifier = field(F::Ftz, 80, 1, &["", ".FTZ"]);
 /// With the multiplications' own mode, in which zero times anything is zero.
 const FMZ: Modifier = field_split(F::Ftz, (80, 1), (76, 1), &["", ".FTZ", ".FMZ"]);
+/// Hopper's products of halves also know a NaN that stands for what lies outside a tensor.
+const FMZ_OOB: Modifier = field_split(F::Ftz, (80, 1), (76, 1), &["", ".FTZ", ".FMZ", ".OOB"]);
 pub(super) const ROUND: Modifier = field(F::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
 const ROUND_INT: Modifier = field(F::Rounding, 78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
 const SAT: Modifier = field(F::Saturate, 77, 1, &["", ".SAT"]);
@@ -224,6 +226,7 @@ fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
         t.alu(Hadd2, 0x030, FORMS_C, 0, &[D, signed, b], &[only_single, FTZ, SAT]);
     });
     t.alu(Hmul2, 0x032, FORMS_B, 0, &[D, a, b], &[single, brain, FMZ, SAT]);
+    let product = if hopper { FMZ_OOB } else { FMZ };
     // A predicate says where RELU looks; without RELU its bits mean nothing.
     for (relu, saturate, enable) in [
         (field(F::Relu, 79, 1, &[""]), SAT, PS.hidden(Hide::Always)),
@@ -241,7 +244,7 @@ fn halves(t: &mut Rows, half: HalfBits, first: Arch) {
                 FORMS_BC,
                 0,
                 &[D, a, crossed, c, enable],
-                &[single, brain, FMZ, relu, saturate],
+                &[single, brain, product, relu, saturate],
             );
         }
         t.span(Arch::Sm80, Arch::Sm90, |t| {

@@ -4,7 +4,7 @@ use super::Op::*;
 use super::build::*;
 use super::float::BOOL;
 use crate::row::NO_BIT;
-use crate::{Arch, Hide, Modifier, Slot};
+use crate::{Arch, HalfBits, Hide, MarkBits, Modifier, Slot, SlotKind};
 
 const D: Slot = reg(16);
 const A: Slot = reg(24);
@@ -103,6 +103,27 @@ pub(super) fn add(t: &mut Rows) {
     );
     let narrow = field(F::DestinationType, 76, 2, &[".U8", ".S8", ".U16", ".S16"]);
     t.alu(I2i, 0x038, FORMS_B, 0, &[D, B_S], &[narrow, field(F::SourceType, 78, 1, &[".S32"]), SATURATES]);
+    // Two numbers clamped and packed, with the low bits of a third above them as far as they fit.
+    let to = |names| field(F::DestinationType, 76, 3, names);
+    let from = field(F::SourceType, 79, 1, &[".S32"]);
+    let above = |half| slot(SlotKind::Register { lo: 64, marks: MarkBits::NONE, half, reuse: 4, tag: "" });
+    for (since, until, mode) in [
+        (Arch::Sm75, Arch::Sm80, &[".SAT"][..]),
+        (Arch::Sm86, Arch::Sm89, &[".SAT", "", ".SATRELU"]),
+        (Arch::Sm90, Arch::Sm120, &["", ".SAT", ".SATRELU"]),
+    ] {
+        let mode = field(F::Saturate, 74, 2, mode);
+        t.span(since, until, |t| {
+            for (third, fixed, names) in [
+                (above(HalfBits::Upper(72)), 0, &[".U8", ".S8"][..]),
+                (reg(64), 0, &["!", "!", ".U16", ".S16"]),
+                (reg_tag(64, ".28"), 3 << 72, &["!", "!", "!", "!", ".U2", ".S2"]),
+                (reg_tag(64, ".24"), 2 << 72, &["!", "!", "!", "!", "!", "!", ".U4", ".S4"]),
+            ] {
+                t.alu(I2ip, 0x039, FORMS_B, fixed, &[D, A, B_S, third], &[to(names), from, mode]);
+            }
+        });
+    }
     let mut hopper = Rows::default();
     let first = hopper.0.len();
     let packed = field(F::Packed, 73, 1, &["", ".16x2"]);

@@ -318,6 +318,8 @@ fn atomics(t: &mut Rows) {
     t.row(Atoms, 0x1f8c, 0, &[D, SHARED_UNIFORM], &[INCREMENT_HOPPER, word]).since = Arch::Sm90;
     let operands = [D, SHARED, reg(32), reg(64)];
     t.row(AtomsCas, 0x38d, 0, &operands, &[field(F::Function, 87, 2, &[".CAS"]), atoms_type]);
+    let wide = field(F::Size, 73, 3, &["!", "!", "!", "!", ".128"]);
+    t.row(AtomsCas, 0x38d, 0, &operands, &[field(F::Function, 87, 2, &[".CAS"]), wide]).since = Arch::Sm90;
     t.row(AtomsCast, 0x38d, 0, &operands, &[field(F::Function, 87, 2, &["!", "", "!", ".SPIN"]), atoms_type]);
 }
 

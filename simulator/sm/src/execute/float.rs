@@ -4,7 +4,7 @@
 //! turns into vector instructions; the few inputs for which the short form would differ go to the lane functions. A
 //! test compares the two.
 
-use sass::lane::float::{self, NAN};
+use sass::lane::float::{self, NAN, SwizzleAdd};
 use sass::lane::half::HalfFormat;
 use sass::lane::mufu::{self, Function};
 use sass::lane::{Boolean, FloatCompare, FloatMode, Rounding, Subnormals};
@@ -47,6 +47,14 @@ impl Modifiers {
         (FloatMode { rounding, subnormals, saturate: code & 16 != 0 }, (code >> 8) as i32 - 4)
     }
 }
+
+/// Bits of a payload that [`Modifiers`] use.
+const MODIFIERS: u64 = 0xffff;
+/// Lowest bit of FSWZADD's signs in a payload.
+pub(crate) const QUAD: u32 = 16;
+/// In the order of their codes.
+const SWIZZLE_ADDS: [SwizzleAdd; 4] =
+    [SwizzleAdd::Add, SwizzleAdd::Subtract, SwizzleAdd::SubtractReverse, SwizzleAdd::Pass];
 
 const SIGN: u32 = 1 << 31;
 const SMALLEST_NORMAL: u32 = 1 << 23;
@@ -194,6 +202,32 @@ handlers! {
         let mut out = [0; LANES];
         for i in 0..LANES {
             out[i] = float::fmnmx(a[i], b[i], bit(minimum, i), flushes, nan);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// FMNMX.XORSIGN: the sources' signs before their marks decide the result's.
+    FmnmxSigns = |core, op, mask| {
+        let (flushes, nan) = (op.payload & 1 != 0, op.payload & 2 != 0);
+        let minimum = core.predicate(op.from[0]);
+        let (a, b) = sources(core, op, op.extra.into());
+        let (raw_a, raw_b) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let raw = (raw_a[i], raw_b[i]);
+            out[i] = float::fmnmx_xorsign((a[i], b[i]), raw, bit(minimum, i), flushes, nan);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// FSWZADD: what each lane of a quad does, two bits a lane, lies in the payload.
+    Fswzadd = |core, op, mask| {
+        let (mode, _) = Modifiers::of(op.payload & MODIFIERS);
+        let (a, c) = (core.row(op.a), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let code = op.payload >> (QUAD + 2 * (i as u32 & 3)) & 3;
+            out[i] = float::fswzadd(a[i], c[i], SWIZZLE_ADDS[code as usize], mode);
         }
         core.put(op.d, mask, &out);
         Flow::Next

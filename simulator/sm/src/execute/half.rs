@@ -35,6 +35,12 @@ fn mode(op: &Micro) -> HalfMode {
     }
 }
 
+/// The halves of a source before its marks.
+#[inline(always)]
+fn swizzled(op: &Micro, slot: u32, v: u32) -> (u16, u16) {
+    SWIZZLES[(op.payload >> (8 + 4 * slot) & 3) as usize].apply(v, mode(op).format)
+}
+
 /// The halves of a source.
 #[inline(always)]
 fn halves(op: &Micro, slot: u32, v: u32) -> (u16, u16) {
@@ -69,6 +75,26 @@ handlers! {
         core.map3_slow(op, mask, |a, b, c| {
             half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
         })
+    };
+    /// HFMA2 with a second source `.H0_NH1`: its high half is negated.
+    Hfma2Crossed = |core, op, mask| {
+        core.map3_slow(op, mask, |a, b, c| {
+            half::hfma2(halves(op, 0, a), halves(op, 1, b ^ 1 << 31), halves(op, 2, c), mode(op))
+        })
+    };
+    /// HMNMX2.XORSIGN: the sources' signs before their marks decide the result's.
+    Hmnmx2Signs = |core, op, mask| {
+        let nan = op.extra & 1 != 0;
+        let minimum = core.predicate(op.from[0]);
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let marked = [halves(op, 0, a[i]), halves(op, 1, b[i])];
+            let raw = [swizzled(op, 0, a[i]), swizzled(op, 1, b[i])];
+            out[i] = half::hmnmx2_xorsign(marked, raw, bit(minimum, i), nan, mode(op));
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
     };
     /// HMNMX2.
     Hmnmx2 = |core, op, mask| {

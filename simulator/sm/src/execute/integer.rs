@@ -27,6 +27,12 @@ const fn ones(op: &Micro, position: u32) -> u32 {
     (op.extra as u32 >> position & 1).wrapping_neg()
 }
 
+/// What VIMNMX, VIMNMX3 and VIADDMNMX have in [`Micro::extra`]: sign, whether of halves, `.RELU`.
+#[inline(always)]
+const fn video(op: &Micro) -> (Sign, bool, bool) {
+    (sign(flag(op, 0)), flag(op, 1), flag(op, 2))
+}
+
 /// Writes both predicates of a comparison.
 #[inline(always)]
 pub(super) fn put_comparison(core: &mut Core<'_>, op: &Micro, mask: u32, truth: u32) -> Flow {
@@ -376,15 +382,52 @@ handlers! {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
         core.team3(op, |a, b, c| integer::idp_2a(a, b, c, HIGH, sign_a, sign_b))
     };
-    /// VIADDMNMX.
-    Viaddmnmx = |core, op, mask| {
-        let (sign, negate) = (sign(flag(op, 0)), flag(op, 1));
+    /// VIADD.16x2.
+    ViaddPacked = |core, op, mask| {
+        let negate = flag(op, 0);
+        core.map2_slow(op, mask, |a, b| integer::viadd_16x2(a, if negate { integer::negate_16x2(b) } else { b }))
+    };
+    /// VIMNMX of halves, or with `.RELU`.
+    Vimnmx = |core, op, mask| {
+        let (sign, packed, relu) = video(op);
         let minimum = core.predicate(op.from[0]);
-        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let function = if packed { integer::vimnmx_16x2 } else { integer::vimnmx };
         let mut out = [0; LANES];
         for i in 0..LANES {
-            let b = if negate { b[i].wrapping_neg() } else { b[i] };
-            out[i] = integer::viaddmnmx(a[i], b, c[i], bit(minimum, i), sign, false);
+            out[i] = function(a[i], b[i], bit(minimum, i), sign, relu);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// VIMNMX3.
+    Vimnmx3 = |core, op, mask| {
+        let (sign, packed, relu) = video(op);
+        let minimum = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let function = if packed { integer::vimnmx3_16x2 } else { integer::vimnmx3 };
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = function(a[i], b[i], c[i], bit(minimum, i), sign, relu);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
+    };
+    /// VIADDMNMX.
+    Viaddmnmx = |core, op, mask| {
+        let (sign, packed, relu) = video(op);
+        let negate = flag(op, 3);
+        let minimum = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let function = if packed { integer::viaddmnmx_16x2 } else { integer::viaddmnmx };
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let b = match (negate, packed) {
+                (false, _) => b[i],
+                (true, false) => b[i].wrapping_neg(),
+                (true, true) => integer::negate_16x2(b[i]),
+            };
+            out[i] = function(a[i], b, c[i], bit(minimum, i), sign, relu);
         }
         core.put(op.d, mask, &out);
         Flow::Next
@@ -404,5 +447,10 @@ handlers! {
         let width = if op.payload == 8 { Width::B8 } else { Width::B16 };
         let to = IntegerType { width, sign: sign(flag(op, 0)) };
         core.team1(op, |v| integer::i2i_sat(v, IntegerType::S32, to))
+    };
+    /// I2IP.SAT.
+    I2ip = |core, op, mask| {
+        let (sign, width, shift) = (sign(flag(op, 0)), op.payload as u32 & 31, op.payload >> 8 & 31);
+        core.map3_slow(op, mask, |a, b, c| integer::i2ip(a, b, c >> shift, width.max(1), sign))
     };
 }

@@ -6,14 +6,16 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use super::super::atomic::{self, AtomicOperation, AtomicType};
+use sass::lane::warp;
+
+use super::super::atomic::{self, AtomicOperation};
 #[cfg(target_arch = "x86_64")]
 use super::super::avx2;
 use super::super::core::Core;
 use super::super::fault::FaultKind;
 use super::super::lanes::{FULL, LANES, ballot, each, first, map};
 use super::super::memory::{load, load_octet, prefetch, store, store_octet};
-use super::super::micro::{Flow, Level, Micro, RowIndex};
+use super::super::micro::{Flow, Level, Micro, PredicateOut, RowIndex};
 use super::handlers;
 use nv_memory::AccessKind;
 
@@ -36,25 +38,14 @@ pub(crate) const SIGNED: u64 = 1 << 52;
 pub(crate) const STRONG: u64 = 1 << 53;
 /// The old value is not wanted.
 pub(crate) const NO_RESULT: u64 = 1 << 54;
+/// Log2 of the elements of an atomic in bits 56:55.
+pub(crate) const COUNT: u32 = 55;
 
 /// What a look at others' writes takes off the budget: a warp that does little else is likely to wait.
-const LOOK: u32 = 64;
+pub(super) const LOOK: u32 = 64;
 
 /// Bytes of a generic window.
 const WINDOW: u64 = 1 << 32;
-
-/// Operation and type for [`Micro::extra`].
-pub(crate) fn atomic_code(operation: AtomicOperation, kind: AtomicType) -> u8 {
-    let operation = AtomicOperation::ALL.iter().position(|known| *known == operation).unwrap_or(0) as u8;
-    let kind = AtomicType::ALL.iter().position(|known| *known == kind).unwrap_or(0) as u8;
-    operation | kind << 4
-}
-
-#[inline(always)]
-fn atomic_of(op: &Micro) -> (AtomicOperation, AtomicType) {
-    let operation = AtomicOperation::ALL[usize::from(op.extra & 15) % AtomicOperation::ALL.len()];
-    (operation, AtomicType::ALL[usize::from(op.extra >> 4) % AtomicType::ALL.len()])
-}
 
 const fn extend(v: u32, bytes: usize, signed: bool) -> u32 {
     match (bytes, signed) {
@@ -63,6 +54,9 @@ const fn extend(v: u32, bytes: usize, signed: bool) -> u32 {
         _ => v,
     }
 }
+
+/// Top of the window on local memory, from which the stack hangs.
+pub(super) const LOCAL_TOP: u32 = 1 << 24;
 
 /// Where an address of a generic space lies.
 enum Place {
@@ -90,7 +84,7 @@ impl Core<'_> {
 
     /// The addresses in a space with 32 bits.
     #[inline(always)]
-    fn short_addresses(&self, op: &Micro) -> [u32; LANES] {
+    pub(super) fn short_addresses(&self, op: &Micro) -> [u32; LANES] {
         let uniform = self.row(RowIndex((op.payload >> 32) as u16))[0];
         let add = uniform.wrapping_add(op.payload as u32);
         let scale = op.payload >> SCALE & 7;
@@ -125,7 +119,7 @@ impl Core<'_> {
     }
 
     /// The memory of one lane's access to shared memory.
-    fn shared_lane(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
+    pub(super) fn shared_lane(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
         let address = u64::from(at);
         if at & (bytes - 1) != 0 {
             return Err(FaultKind::Misaligned { address });
@@ -136,9 +130,8 @@ impl Core<'_> {
         Ok(self.shared_pointer().wrapping_add(at as usize))
     }
 
-    /// The byte of its local memory that a thread names: the stack hangs from the top of a 16 MiB window.
+    /// The byte of its local memory that a thread names: the stack hangs from [`LOCAL_TOP`].
     fn local_offset(&self, at: u32, bytes: u32) -> Result<u32, FaultKind> {
-        const TOP: u32 = 1 << 24;
         let address = u64::from(at);
         if at & (bytes - 1) != 0 {
             return Err(FaultKind::Misaligned { address });
@@ -148,7 +141,7 @@ impl Core<'_> {
         let offset = if at < size {
             at
         } else {
-            let below = TOP.checked_sub(at).filter(|below| *below <= size).ok_or(fault.clone())?;
+            let below = LOCAL_TOP.checked_sub(at).filter(|below| *below <= size).ok_or(fault.clone())?;
             size - below
         };
         if offset.checked_add(bytes).is_none_or(|end| end > size) {
@@ -950,30 +943,72 @@ handlers! {
         }
         Flow::Next
     };
-    /// ATOM, ATOMG, ATOMS, RED.
+    /// ATOM, ATOMG, ATOMS, RED. Where there is a predicate result, the lanes with addresses in shared or local memory
+    /// do nothing: the code that comes next looks after them.
     Atomic<const SPACE: u8> = |core, op, mask| {
-        let (operation, kind) = atomic_of(op);
+        let (operation, kind) = atomic::of_code(op.extra);
         let wide = kind.bytes() == 8;
+        let elements = 1 << (op.payload >> COUNT & 3);
         if op.payload & NO_RESULT == 0 && SPACE != SHARED {
             core.cta.spins += LOOK;
         }
-        let mut out = [0; LANES];
+        let mut done = mask;
+        if SPACE == GENERIC && op.to[0] != PredicateOut::NONE {
+            let global = |lane| matches!(core.place(core.long_address(op, lane)), Place::Global(_));
+            done = each(mask).filter(|lane| global(*lane)).fold(0, |done, lane| done | 1 << lane);
+        }
+        // The elements of a vector are aligned as a whole, and each of them is replaced by itself.
+        let mut out = [[0; LANES]; 4];
+        for (element, out) in (0..elements).zip(&mut out) {
+            for lane in each(done) {
+                let operand = |row: RowIndex, core: &Core<'_>| {
+                    let row = row.plus(element);
+                    if wide { core.pair_lane(row, lane) } else { core.row(row)[lane].into() }
+                };
+                let (value, new) = (operand(op.b, core), operand(op.c, core));
+                let bytes = kind.bytes() as u32 * u32::from(elements);
+                let at = match atomic_pointer::<SPACE>(core, op, lane, bytes) {
+                    Ok(at) => at.wrapping_add(kind.bytes() * usize::from(element)),
+                    Err(kind) => return core.fail(kind),
+                };
+                // SAFETY: the look-up made sure of range, alignment and rights.
+                out[lane] = unsafe { atomic::update(at, operation, kind, value, new) };
+                if operation == AtomicOperation::CompareStore {
+                    out[lane] = u64::from(out[lane] == value);
+                }
+            }
+        }
+        for (element, out) in (0..elements).zip(&out) {
+            core.put_sized(op.d.plus(element), done, out, wide);
+        }
+        core.put_predicate(op.to[0], mask, done);
+        Flow::Next
+    };
+    /// EXCH and CAS of 16 bytes.
+    Atomic128<const SPACE: u8, const COMPARE: bool> = |core, op, mask| {
+        if op.payload & NO_RESULT == 0 && SPACE != SHARED {
+            core.cta.spins += LOOK;
+        }
+        let mut out = [[0; LANES]; 4];
         for lane in each(mask) {
-            let operand = |row: RowIndex, core: &Core<'_>| {
-                if wide { core.pair_lane(row, lane) } else { core.row(row)[lane].into() }
+            let whole = |row: RowIndex, core: &Core<'_>| {
+                (0..4).fold(0, |all, word| all | u128::from(core.row(row.plus(word))[lane]) << (32 * word))
             };
-            let (value, new) = (operand(op.b, core), operand(op.c, core));
-            let at = match atomic_pointer::<SPACE>(core, op, lane, kind.bytes().into()) {
+            let (value, new) = (whole(op.b, core), whole(op.c, core));
+            let at = match atomic_pointer::<SPACE>(core, op, lane, 16) {
                 Ok(at) => at,
                 Err(kind) => return core.fail(kind),
             };
+            let (expected, new) = if COMPARE { (Some(value), new) } else { (None, value) };
             // SAFETY: the look-up made sure of range, alignment and rights.
-            out[lane] = unsafe { atomic::update(at, operation, kind, value, new) };
-            if operation == AtomicOperation::CompareStore {
-                out[lane] = u64::from(out[lane] == value);
+            let old = unsafe { atomic::update_128(at, expected, new) };
+            for (word, out) in out.iter_mut().enumerate() {
+                out[lane] = (old >> (32 * word)) as u32;
             }
         }
-        core.put_sized(op.d, mask, &out, wide);
+        for (word, out) in (0..).zip(&out) {
+            core.put(op.d.plus(word), mask, out);
+        }
         Flow::Next
     };
     /// ATOMG.ADD and RED.ADD of 32-bit integers. Lanes with one address add once for all.
@@ -1052,6 +1087,24 @@ handlers! {
         }
         for (word, out) in out.iter().enumerate().take(count) {
             core.put(op.d.plus(word as u16), mask, out);
+        }
+        Flow::Next
+    };
+    /// STSM: the inverse of LDSM.
+    StoreMatrix = |core, op, _mask| {
+        let (count, transpose) = (usize::from(op.extra & 0x7f), op.extra >> 7 != 0);
+        let at = core.short_addresses(op);
+        for matrix in 0..count.min(4) {
+            let rows = warp::stsm(core.row(op.b.plus(matrix as u16)), transpose);
+            for (row, halves) in rows.iter().enumerate() {
+                let to = match core.shared_lane(at[8 * matrix + row], 16) {
+                    Ok(to) => to,
+                    Err(kind) => return core.fail(kind),
+                };
+                let pair = |i: usize| u32::from(halves[2 * i]) | u32::from(halves[2 * i + 1]) << 16;
+                // SAFETY: range and alignment were checked.
+                unsafe { store::<16>(to, [pair(0), pair(1), pair(2), pair(3)]) };
+            }
         }
         Flow::Next
     };

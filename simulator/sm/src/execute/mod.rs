@@ -6,6 +6,7 @@ pub(super) mod double;
 pub(super) mod float;
 pub(super) mod half;
 pub(super) mod integer;
+pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod moves;
 pub(super) mod tensor;

@@ -6,6 +6,7 @@ use super::super::core::Core;
 use super::super::lanes::{FULL, LANES, ballot, bit, each, first, signs, spread};
 use super::super::micro::{Flow, Micro};
 use super::handlers;
+use super::memory::LOCAL_TOP;
 
 /// Where a special register goes, for [`Micro::extra`].
 pub(crate) const fn destination(wide: bool, uniform: bool) -> u8 {
@@ -40,6 +41,12 @@ fn put_lanes(core: &mut Core<'_>, op: &Micro, mask: u32, value: &[u32; LANES]) -
     Flow::Next
 }
 
+/// The SM that a block is said to be on.
+#[inline(always)]
+fn multiprocessor(core: &Core<'_>) -> u64 {
+    core.cta.number % u64::from(core.caches.multiprocessors.max(1))
+}
+
 const NUMBERS: [u32; LANES] = {
     let mut numbers = [0; LANES];
     let mut i = 0;
@@ -58,6 +65,16 @@ fn vote(op: &Micro, mask: u32, held: u32) -> bool {
         1 => held != 0,
         _ => held == mask || held == 0,
     }
+}
+
+/// Writes what PLOP3's tables, in the payload, make of three masks.
+#[inline(always)]
+fn put_plop3(core: &mut Core<'_>, op: &Micro, mask: u32, [a, b, c]: [u32; 3]) -> Flow {
+    for (to, shift) in op.to.into_iter().zip([0, 8]) {
+        let value = integer::lop3(a, b, c, (op.payload >> shift) as u8);
+        core.put_predicate(to, mask, value);
+    }
+    Flow::Next
 }
 
 handlers! {
@@ -133,8 +150,24 @@ handlers! {
     Zero = |core, op, mask| put_same(core, op, mask, 0);
     /// SR_VIRTUALSMID.
     MultiprocessorNumber = |core, op, mask| {
-        let value = core.cta.number % u64::from(core.caches.multiprocessors.max(1));
+        let value = multiprocessor(core);
         put_same(core, op, mask, value)
+    };
+    /// SR_VIRTID: the warp in 14:8, as `%warpid` takes it out, and the SM in 28:20.
+    VirtualNumber = |core, op, mask| {
+        let value = u64::from(core.warp().index) << 8 | multiprocessor(core) << 20;
+        put_same(core, op, mask, value)
+    };
+    /// SR_VIRTCFG: the warps that an SM holds in 15:8, as `%nwarpid` takes them out, and the SMs in 28:20.
+    VirtualConfiguration = |core, op, mask| {
+        let value = u64::from(core.caches.warps) << 8 | u64::from(core.caches.multiprocessors) << 20;
+        put_same(core, op, mask, value)
+    };
+    /// SR_LMEMHIOFF: where the local memory that hangs from the top of its window ends. Code for debugging traps when
+    /// its stack pointer is below.
+    StackBottom = |core, op, mask| {
+        let value = LOCAL_TOP - core.launch.launch.local_bytes.min(LOCAL_TOP);
+        put_same(core, op, mask, value.into())
     };
     /// P2R.
     P2r = |core, op, mask| {
@@ -164,11 +197,33 @@ handlers! {
     };
     /// PLOP3.
     Plop3 = |core, op, mask| {
-        let [a, b, c] = op.from.map(|operand| core.predicate(operand));
-        for (to, shift) in op.to.into_iter().zip([0, 8]) {
-            let value = integer::lop3(a, b, c, (op.payload >> shift) as u8);
-            core.put_predicate(to, mask, value);
+        let sources = op.from.map(|operand| core.predicate(operand));
+        put_plop3(core, op, mask, sources)
+    };
+    /// PLOP3 where sources are the signs of registers, those of which [`Micro::extra`] says so.
+    Plop3Signs = |core, op, mask| {
+        let rows = [op.a, op.b, op.c];
+        let mut sources = [0; 3];
+        for (i, source) in sources.iter_mut().enumerate() {
+            let from_row = op.extra >> i & 1 != 0;
+            *source = if from_row { signs(core.row(rows[i])) } else { core.predicate(op.from[i]) };
         }
+        put_plop3(core, op, mask, sources)
+    };
+    /// ELECT: the lowest lane for which the predicate holds; nobody says that the card takes the same.
+    Elect = |core, op, mask| {
+        let among = mask & core.predicate(op.from[0]);
+        let lane = first(among);
+        core.put_predicate(op.to[0], mask, among & (1 << lane));
+        if among != 0 {
+            core.put_uniform(op.d, lane as u32);
+        }
+        Flow::Next
+    };
+    /// MOV in the lanes of each quad that the payload names.
+    MoveQuad = |core, op, mask| {
+        let v = *core.row(op.b);
+        core.put(op.d, mask & (op.payload as u32 & 15).wrapping_mul(0x1111_1111), &v);
         Flow::Next
     };
     /// VOTE.

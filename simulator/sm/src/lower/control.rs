@@ -29,6 +29,8 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Bpt => bpt(r),
         Op::Bar => bar(r),
         Op::B2r => b2r(r),
+        // The grid that this one depends on ended before it began, and those that depend on it begin when it ended.
+        Op::Preexit | Op::Acqbulk => Ok(r.plain_micro::<Nothing>()),
         _ => return None,
     })
 }
@@ -63,6 +65,11 @@ fn bra(r: &mut Reader<'_>) -> Read<Micro> {
         micro.payload = r.label(2)?;
     } else {
         micro.payload = r.label(1)?;
+        if r.spelling(F::Divergence) == ".U.ANY" {
+            micro.extra = Micro::ANY;
+        } else if r.flag(F::Divergence) {
+            return Err(Refusal::unsupported(format!("test {}", r.spelling(F::Divergence))));
+        }
     }
     Ok(micro)
 }
@@ -136,11 +143,15 @@ fn warpsync(r: &mut Reader<'_>) -> Read<Micro> {
             micro.payload = r.immediate(1)?;
             micro.to[0].0 = 0;
         }
-        Some(_) => {
+        Some(Operand::Register { .. }) => {
             micro.a = r.plain(1, 1)?;
             micro.to[0].0 = 1;
         }
-        None => {
+        // All lanes; the label of a collective one is where its code ends.
+        _ => {
+            if r.has(1) {
+                r.label(1)?;
+            }
             micro.payload = u32::MAX.into();
             micro.to[0].0 = 0;
         }
@@ -152,7 +163,10 @@ fn warpsync(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn nanosleep(r: &mut Reader<'_>) -> Read<Micro> {
-    // How long is not the program's to know.
+    // How long, and whether a barrier in memory ends it sooner, is not the program's to know.
+    r.ignore(F::WakenBySyncs);
+    r.ignore(F::Warp);
+    r.ignore(F::Random);
     r.ignore_operand(1);
     conditional(r, Step::Nanosleep)
 }
@@ -195,30 +209,30 @@ fn bar(r: &mut Reader<'_>) -> Read<Micro> {
     } as u8;
     r.ignore(F::Defer);
     let reduces = r.spelling(F::Mode) == ".RED";
-    let slots = r.instruction.operands().len();
-    if reduces {
-        micro.from[0] = r.predicate(slots - 1)?;
-    } else {
-        r.ignore_operand(slots - 1);
-    }
-    let operands = match r.instruction.operands().first() {
-        Some(Operand::Immediate { .. }) => {
-            let index = r.immediate(0)? as u32;
-            let threads = if slots > 2 { r.immediate(1)? as u32 } else { 0 };
-            BarOperands::Immediate { index, threads }
-        }
-        _ => {
-            micro.a = r.plain(0, 1)?;
-            // Both in one register, which is printed twice.
-            if slots > 2 {
-                r.ignore_operand(1);
-                BarOperands::IndexAndThreads
-            } else {
-                BarOperands::Index
+    // The barrier, the threads where they are named, and a predicate, whose place differs.
+    let mut numbers = Vec::with_capacity(2);
+    for slot in 0..r.instruction.operands().len() {
+        match r.operand(slot)? {
+            Operand::Predicate { .. } if reduces => micro.from[0] = r.predicate(slot)?,
+            Operand::Predicate { .. } => {}
+            Operand::Immediate { bits, .. } => numbers.push(Some(bits as u32)),
+            _ => {
+                micro.a = r.plain(slot, 1)?;
+                numbers.push(None);
             }
         }
+    }
+    let operands = match numbers[..] {
+        [Some(index)] => BarOperands::Immediate { index, threads: 0 },
+        [Some(index), Some(threads)] => BarOperands::Immediate { index, threads },
+        [Some(index), None] => BarOperands::Threads { index },
+        [None] => BarOperands::Index { threads: 0 },
+        [None, Some(threads)] => BarOperands::Index { threads },
+        // Both in one register, which is printed twice.
+        [None, None] => BarOperands::IndexAndThreads,
+        _ => return Err(Refusal::unsupported(format!("{} numbers", numbers.len()))),
     };
-    if let BarOperands::Immediate { index, .. } = operands
+    if let BarOperands::Immediate { index, .. } | BarOperands::Threads { index } = operands
         && index as usize >= BARRIERS
     {
         return Err(Refusal::unsupported(

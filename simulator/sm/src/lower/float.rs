@@ -18,6 +18,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Fset => fset(r),
         Op::Fsetp => fsetp(r),
         Op::Fchk => fchk(r),
+        Op::Fswzadd => fswzadd(r),
         Op::Mufu => mufu(r),
         _ => return None,
     })
@@ -129,8 +130,13 @@ fn ffma(r: &mut Reader<'_>) -> Read<Micro> {
 fn fmnmx(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.micro::<x::Fmnmx>();
     micro.payload = u64::from(r.flag(F::Ftz)) | u64::from(r.flag(F::Nan)) << 1;
+    let signs = r.flag(F::XorSign);
     micro.d = r.to(0, 1)?;
-    let (a, b) = (r.float(1, 1)?, r.float(2, 1)?);
+    let mut source = |slot| if signs { r.marked(slot) } else { r.float(slot, 1) };
+    let (a, b) = (source(1)?, source(2)?);
+    if signs {
+        micro.run = r.plain_handler::<x::FmnmxSigns>();
+    }
     marks(&mut micro, 0, a);
     marks(&mut micro, 1, b);
     micro.from[0] = r.predicate(3)?;
@@ -191,6 +197,19 @@ fn fchk(r: &mut Reader<'_>) -> Read<Micro> {
     let (a, b) = (r.float(1, 1)?, r.float(2, 1)?);
     marks(&mut micro, 0, a);
     marks(&mut micro, 1, b);
+    Ok(micro)
+}
+
+fn fswzadd(r: &mut Reader<'_>) -> Read<Micro> {
+    let (modifiers, _) = mode(r)?;
+    // Which lanes of a quad take part does not depend on what `.NDV` says of derivatives.
+    r.ignore(F::NoDerivative);
+    let mut micro = r.plain_micro::<x::Fswzadd>();
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.c = r.plain(2, 1)?;
+    let signs = r.word(3)?;
+    micro.payload = modifiers.code() | u64::from(signs) << x::QUAD;
     Ok(micro)
 }
 

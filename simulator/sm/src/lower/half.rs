@@ -12,7 +12,8 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
     Some(match r.instruction.op {
         Op::Hadd2 => hadd2(r),
         Op::Hmul2 => arithmetic::<x::Hmul2>(r, 2),
-        Op::Hfma2 | Op::Hfma2Mma => arithmetic::<x::Hfma2>(r, 3),
+        Op::Hfma2 => hfma2(r),
+        Op::Hfma2Mma => arithmetic::<x::Hfma2>(r, 3),
         Op::Hmnmx2 => hmnmx2(r),
         Op::Hset2 => hset2(r),
         Op::Hsetp2 => hsetp2(r),
@@ -45,6 +46,8 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
         Half::F32 => Swizzle::F32,
         Half::Low => Swizzle::H0H0,
         Half::High => Swizzle::H1H1,
+        // The handler negates the half before the marks of both.
+        Half::LowNegatedHigh if r.instruction.op == Op::Hfma2 && !source.marks.absolute => Swizzle::H1H0,
         other => return Err(Refusal::unsupported(format!("halves {other:?}"))),
     };
     micro.payload |= x::source_code(swizzle, source.marks.absolute, source.marks.negate, slot);
@@ -54,6 +57,21 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
         _ => micro.c = source.row,
     }
     Ok(())
+}
+
+/// HFMA2, whose second source may negate one half only.
+fn hfma2(r: &mut Reader<'_>) -> Read<Micro> {
+    let crossed = match r.operand(2)? {
+        Operand::Register { half, .. }
+        | Operand::UniformRegister { half, .. }
+        | Operand::Constant { half, .. } => half == Half::LowNegatedHigh,
+        _ => false,
+    };
+    let mut micro = arithmetic::<x::Hfma2>(r, 3)?;
+    if crossed {
+        micro.run = r.plain_handler::<x::Hfma2Crossed>();
+    }
+    Ok(micro)
 }
 
 fn arithmetic<T: super::super::micro::Execute>(r: &mut Reader<'_>, sources: usize) -> Read<Micro> {
@@ -80,8 +98,9 @@ fn hadd2(r: &mut Reader<'_>) -> Read<Micro> {
 
 fn hmnmx2(r: &mut Reader<'_>) -> Read<Micro> {
     let nan = r.flag(F::Nan);
+    let signs = r.flag(F::XorSign);
     let mut micro = arithmetic::<x::Hmnmx2>(r, 2)?;
-    micro.run = r.plain_handler::<x::Hmnmx2>();
+    micro.run = if signs { r.plain_handler::<x::Hmnmx2Signs>() } else { r.plain_handler::<x::Hmnmx2>() };
     micro.extra = u8::from(nan);
     micro.from[0] = r.predicate(3)?;
     Ok(micro)

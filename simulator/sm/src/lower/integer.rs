@@ -2,7 +2,7 @@
 
 use sass::lane::Sign;
 use sass::lane::integer::{Direction, PermuteMode, ShiftKind};
-use sass::{FieldId as F, Op, Operand};
+use sass::{FieldId as F, Marks, Op, Operand};
 
 use super::super::execute::integer as x;
 use super::super::micro::{Micro, PredicateOut, RowIndex};
@@ -15,11 +15,14 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::ImadWide | Op::UimadWide => imad_wide(r),
         Op::ImadHi => imad_hi(r),
         Op::Isetp | Op::Uisetp => isetp(r),
-        Op::Imnmx | Op::Vimnmx => imnmx(r),
+        Op::Imnmx => imnmx(r),
+        Op::Vimnmx => vimnmx(r),
+        Op::Vimnmx3 => vimnmx3(r),
         Op::Viaddmnmx => viaddmnmx(r),
         Op::Vabsdiff => vabsdiff(r),
         Op::Vabsdiff4 => vabsdiff4(r),
         Op::I2i => i2i(r),
+        Op::I2ip => i2ip(r),
         Op::Iabs => unary::<x::Iabs>(r, 0),
         Op::Brev | Op::Ubrev => unary::<x::Brev>(r, 0),
         Op::Popc | Op::Upopc => unary::<x::Popc>(r, 0),
@@ -396,19 +399,60 @@ fn idp(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn viadd(r: &mut Reader<'_>) -> Read<Micro> {
+    let packed = r.flag(F::Packed);
     let mut micro = r.micro::<x::Add>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     let (b, negate) = r.negatable(2)?;
     micro.b = b;
-    if negate {
+    if packed {
+        micro.run = r.plain_handler::<x::ViaddPacked>();
+        micro.extra = bits(&[negate]);
+    } else if negate {
         micro.run = r.handler::<x::Subtract>();
     }
     Ok(micro)
 }
 
+/// Bits of [`Micro::extra`] for what VIMNMX, VIMNMX3 and VIADDMNMX share: numbers with sign, two of 16 bits, `.RELU`.
+fn video(r: &mut Reader<'_>) -> Read<u8> {
+    let (signed, packed) = match r.spelling(F::Signed) {
+        ".U32" => (false, false),
+        "" => (true, false),
+        ".U16x2" => (false, true),
+        ".S16x2" => (true, true),
+        other => return Err(Refusal::unsupported(format!("type {other}"))),
+    };
+    Ok(bits(&[signed, packed, r.flag(F::Relu)]))
+}
+
+fn vimnmx(r: &mut Reader<'_>) -> Read<Micro> {
+    let extra = video(r)?;
+    if extra <= bits(&[true]) {
+        return imnmx(r);
+    }
+    let mut micro = r.plain_micro::<x::Vimnmx>();
+    micro.extra = extra;
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    micro.from[0] = r.predicate(3)?;
+    Ok(micro)
+}
+
+fn vimnmx3(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.plain_micro::<x::Vimnmx3>();
+    micro.extra = video(r)?;
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    micro.c = r.plain(3, 1)?;
+    micro.from[0] = r.predicate(4)?;
+    Ok(micro)
+}
+
 fn viaddmnmx(r: &mut Reader<'_>) -> Read<Micro> {
-    let sign = sign(r, F::Signed)?;
+    let extra = video(r)?;
     let mut micro = r.plain_micro::<x::Viaddmnmx>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
@@ -416,7 +460,7 @@ fn viaddmnmx(r: &mut Reader<'_>) -> Read<Micro> {
     micro.b = b;
     micro.c = r.plain(3, 1)?;
     micro.from[0] = r.predicate(4)?;
-    micro.extra = bits(&[sign == Sign::Signed, negate]);
+    micro.extra = extra | bits(&[false, false, false, negate]);
     Ok(micro)
 }
 
@@ -456,6 +500,37 @@ fn i2i(r: &mut Reader<'_>) -> Read<Micro> {
     micro.d = r.to(0, 1)?;
     micro.b = r.plain(1, 1)?;
     micro.payload = payload;
+    micro.extra = bits(&[signed]);
+    Ok(micro)
+}
+
+/// I2IP: the bits of a number in the payload. The third source is what stands above the packed numbers.
+fn i2ip(r: &mut Reader<'_>) -> Read<Micro> {
+    let (width, signed) = match r.spelling(F::DestinationType) {
+        ".U2" => (2, false),
+        ".S2" => (2, true),
+        ".U4" => (4, false),
+        ".S4" => (4, true),
+        ".U8" => (8, false),
+        ".S8" => (8, true),
+        ".U16" => (16, false),
+        ".S16" => (16, true),
+        other => return Err(Refusal::unsupported(format!("type {other}"))),
+    };
+    match (r.spelling(F::SourceType), r.spelling(F::Saturate)) {
+        (".S32", ".SAT") => {}
+        (from, saturate) => return Err(Refusal::unsupported(format!("form {from}{saturate}"))),
+    }
+    let mut micro = r.plain_micro::<x::I2ip>();
+    micro.d = r.to(0, 1)?;
+    micro.a = r.plain(1, 1)?;
+    micro.b = r.plain(2, 1)?;
+    let (c, shift) = r.part(3)?;
+    if c.marks != Marks::default() {
+        return Err(Refusal::unsupported("marks of the third source"));
+    }
+    micro.c = c.row;
+    micro.payload = width | shift << 8;
     micro.extra = bits(&[signed]);
     Ok(micro)
 }

@@ -2,9 +2,12 @@
 
 use sass::{Bank, FieldId as F, Op, Operand};
 
-use super::super::atomic::{AtomicOperation, AtomicType};
+use sass::lane::atomic::AtomicOperation as LaneOperation;
+
+use super::super::atomic::{AtomicOperation, AtomicType, code as atomic_code, exists};
 use super::super::execute::{Nothing, memory as x};
-use super::super::micro::{Handler, Micro, RowIndex};
+use super::super::micro::{Handler, Micro, PredicateOut, RowIndex};
+use super::mbarrier;
 use super::reader::{Address, Read, Reader, Refusal};
 
 pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
@@ -18,18 +21,17 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Sts => store(r, x::SHARED),
         Op::Stl => store(r, x::LOCAL),
         Op::Ldc | Op::Uldc => ldc(r),
-        Op::Red | Op::Redg => reduction(r),
-        Op::Atomg => atomic(r, x::GLOBAL),
-        Op::Atom => atomic(r, x::GENERIC),
-        Op::Atoms => atomic(r, x::SHARED),
-        Op::AtomgCas => compare_exchange(r, x::GLOBAL),
-        Op::AtomCas => compare_exchange(r, x::GENERIC),
-        Op::AtomsCas => compare_exchange(r, x::SHARED),
-        Op::AtomsCast => cast(r),
-        Op::Ldsm => ldsm(r),
+        Op::Atoms if r.instruction.spelling(F::Function) == Some(".ARRIVE") => mbarrier::arrive(r),
+        Op::Red | Op::Redg | Op::Atomg | Op::AtomgCas => atomic(r, x::GLOBAL),
+        Op::Atom | Op::AtomCas => atomic(r, x::GENERIC),
+        Op::Atoms | Op::AtomsCas | Op::AtomsCast => atomic(r, x::SHARED),
+        Op::Syncs => mbarrier::syncs(r),
+        Op::Arrives => mbarrier::copies_done(r),
+        Op::Ldsm => matrix(r, 0, 1),
+        Op::Stsm => matrix(r, 1, 0),
         Op::Ldgsts => ldgsts(r),
         Op::Qspc => qspc(r),
-        Op::Membar => fence(r),
+        Op::Membar | Op::Fence => fence(r),
         // Copies are made when they are issued, and the caches are coherent: there is nothing to wait for.
         Op::Ldgdepbar | Op::Depbar | Op::Errbar | Op::Cgaerrbar | Op::Cctl | Op::CctlLine => nothing(r),
         _ => return None,
@@ -94,7 +96,7 @@ macro_rules! by_bytes {
     }};
 }
 
-fn put_address(micro: &mut Micro, address: Address) {
+pub(super) fn put_address(micro: &mut Micro, address: Address) {
     micro.a = address.base;
     let flags = (x::WIDE * u64::from(address.wide)) | (u64::from(address.scale) << x::SCALE);
     micro.payload |= u64::from(address.offset as u32) | u64::from(address.uniform.0) << 32 | flags;
@@ -153,115 +155,129 @@ fn ldc(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn operation(r: &mut Reader<'_>) -> Read<AtomicOperation> {
+    use AtomicOperation as A;
     Ok(match r.spelling(F::Function) {
-        ".ADD" => AtomicOperation::Add,
-        ".MIN" => AtomicOperation::Min,
-        ".MAX" => AtomicOperation::Max,
-        ".INC" => AtomicOperation::Increment,
-        ".DEC" => AtomicOperation::Decrement,
-        ".AND" => AtomicOperation::And,
-        ".OR" => AtomicOperation::Or,
-        ".XOR" => AtomicOperation::Xor,
-        ".EXCH" => AtomicOperation::Exchange,
-        ".CAS" => AtomicOperation::CompareExchange,
-        ".POPC.INC" => AtomicOperation::PopcIncrement,
+        ".ADD" => A::Lane(LaneOperation::Add),
+        ".MIN" => A::Lane(LaneOperation::Min),
+        ".MAX" => A::Lane(LaneOperation::Max),
+        ".INC" => A::Lane(LaneOperation::Increment),
+        ".DEC" => A::Lane(LaneOperation::Decrement),
+        ".AND" => A::Lane(LaneOperation::And),
+        ".OR" => A::Lane(LaneOperation::Or),
+        ".XOR" => A::Lane(LaneOperation::Xor),
+        ".EXCH" => A::Lane(LaneOperation::Exchange),
+        ".CAS" => A::CompareExchange,
+        ".POPC.INC" => A::PopcIncrement,
+        // ATOMS has one of these names in its mnemonic. The result is 1 if it stored; the code retries until then.
+        "" | ".SPIN" | ".CAST" | ".CAST.SPIN" => A::CompareStore,
         other => return Err(Refusal::unsupported(format!("operation {other}"))),
     })
 }
 
-fn atomic_type(r: &mut Reader<'_>) -> Read<AtomicType> {
-    Ok(match r.spelling(F::Size) {
-        "" | ".U32" | ".32" => AtomicType::U32,
-        ".S32" => AtomicType::S32,
-        ".64" | ".U64" => AtomicType::U64,
-        ".S64" => AtomicType::S64,
-        ".F32.FTZ.RN" => AtomicType::F32,
-        ".F16x2.RN" => AtomicType::F16x2,
-        ".BF16x2.RN" => AtomicType::Bf16x2,
-        ".F64.RN" => AtomicType::F64,
-        other => return Err(Refusal::unsupported(format!("type {other}"))),
+/// Type of the elements of an atomic, and how many there are.
+fn atomic_type(r: &mut Reader<'_>) -> Read<(AtomicType, u16)> {
+    let spelling = r.spelling(F::Size);
+    let single = |kind| Ok((kind, 1));
+    match spelling {
+        "" | ".U32" | ".32" => return single(AtomicType::U32),
+        ".S32" => return single(AtomicType::S32),
+        ".64" | ".U64" => return single(AtomicType::U64),
+        ".S64" => return single(AtomicType::S64),
+        ".F64.RN" => return single(AtomicType::F64),
+        _ => {}
+    }
+    let name = spelling.split('.').nth(1).unwrap_or("");
+    let flushes = spelling.contains(".FTZ");
+    Ok(match name {
+        "F32" => (AtomicType::F32 { flushes }, 1),
+        "F32x2" => (AtomicType::F32 { flushes }, 2),
+        "F32x4" => (AtomicType::F32 { flushes }, 4),
+        "F16x2" => (AtomicType::F16x2, 1),
+        "F16x4" => (AtomicType::F16x2, 2),
+        "F16x8" => (AtomicType::F16x2, 4),
+        "BF16x2" => (AtomicType::Bf16x2, 1),
+        "BF16x4" => (AtomicType::Bf16x2, 2),
+        "BF16x8" => (AtomicType::Bf16x2, 4),
+        _ => return Err(Refusal::unsupported(format!("type {spelling}"))),
     })
 }
 
 /// The handler of an atomic. Integer additions have handlers of their own.
 fn atomic_handler(r: &Reader<'_>, space: u8, operation: AtomicOperation, kind: AtomicType) -> Handler {
-    let word = matches!(kind, AtomicType::U32 | AtomicType::S32);
-    match (space, operation) {
-        (x::GLOBAL, AtomicOperation::Add) if word => r.plain_handler::<x::AddGlobal>(),
-        (x::SHARED, AtomicOperation::Add) if word => r.plain_handler::<x::AddShared>(),
-        (x::GLOBAL, _) => r.plain_handler::<x::Atomic<{ x::GLOBAL }>>(),
-        (x::SHARED, _) => r.plain_handler::<x::Atomic<{ x::SHARED }>>(),
+    let adds = operation == AtomicOperation::Lane(LaneOperation::Add)
+        && matches!(kind, AtomicType::U32 | AtomicType::S32);
+    match space {
+        x::GLOBAL if adds => r.plain_handler::<x::AddGlobal>(),
+        x::SHARED if adds => r.plain_handler::<x::AddShared>(),
+        x::GLOBAL => r.plain_handler::<x::Atomic<{ x::GLOBAL }>>(),
+        x::SHARED => r.plain_handler::<x::Atomic<{ x::SHARED }>>(),
         _ => r.plain_handler::<x::Atomic<{ x::GENERIC }>>(),
     }
 }
 
-fn reduction(r: &mut Reader<'_>) -> Read<Micro> {
-    let (operation, kind) = (operation(r)?, atomic_type(r)?);
-    let long = r.flag(F::Wide64);
-    hints(r);
-    let space = x::GLOBAL;
-    let mut micro = Micro::new(atomic_handler(r, space, operation, kind));
-    let address = r.address(0, long)?;
-    put_address(&mut micro, address);
-    micro.b = r.plain(1, u16::from(kind.bytes() / 4))?;
-    micro.extra = x::atomic_code(operation, kind);
-    micro.payload |= x::NO_RESULT;
-    Ok(micro)
+/// Atomics of 16 bytes: an exchange, or with `compare` a compare-and-swap.
+fn atomic_128(r: &Reader<'_>, space: u8, compare: bool) -> Handler {
+    match (space, compare) {
+        (x::GLOBAL, false) => r.plain_handler::<x::Atomic128<{ x::GLOBAL }, false>>(),
+        (x::GLOBAL, true) => r.plain_handler::<x::Atomic128<{ x::GLOBAL }, true>>(),
+        (x::SHARED, false) => r.plain_handler::<x::Atomic128<{ x::SHARED }, false>>(),
+        (x::SHARED, true) => r.plain_handler::<x::Atomic128<{ x::SHARED }, true>>(),
+        (_, false) => r.plain_handler::<x::Atomic128<{ x::GENERIC }, false>>(),
+        (_, true) => r.plain_handler::<x::Atomic128<{ x::GENERIC }, true>>(),
+    }
 }
 
+/// RED and REDG, ATOM, ATOMG and ATOMS. Where there are operands: a predicate that is written, a register that is
+/// written, the address, one or two values.
 fn atomic(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
-    let (operation, kind) = (operation(r)?, atomic_type(r)?);
-    let words = u16::from(kind.bytes() / 4);
+    let operation = operation(r)?;
     let long = r.flag(F::Wide64);
     hints(r);
-    let mut micro = Micro::new(atomic_handler(r, space, operation, kind));
-    // ATOM and ATOMG have a predicate destination, of which nothing but PT is known.
-    let first = usize::from(matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })));
-    micro.d = r.to(first, words)?;
-    let address = r.address(first + 1, long)?;
-    put_address(&mut micro, address);
-    if r.has(first + 2) {
-        micro.b = r.plain(first + 2, words)?;
+    let whole = r.spelling(F::Size) == ".128";
+    let (kind, count) = if whole { (AtomicType::U32, 4) } else { atomic_type(r)? };
+    let words = count * (kind.bytes() / 4) as u16;
+    let run = match operation {
+        AtomicOperation::Lane(LaneOperation::Exchange) if whole => atomic_128(r, space, false),
+        AtomicOperation::CompareExchange if whole => atomic_128(r, space, true),
+        _ if whole || !exists(operation, kind) => {
+            return Err(Refusal::unsupported(format!("{operation:?} of {kind:?}")));
+        }
+        // Those for additions know neither several elements nor a predicate.
+        _ if count == 1 => atomic_handler(r, space, operation, kind),
+        _ if space == x::GLOBAL => r.plain_handler::<x::Atomic<{ x::GLOBAL }>>(),
+        _ => r.plain_handler::<x::Atomic<{ x::GENERIC }>>(),
+    };
+    let mut micro = Micro::new(run);
+    micro.extra = atomic_code(operation, kind);
+    micro.payload = u64::from(count.trailing_zeros()) << x::COUNT;
+    let mut slot = 0;
+    if matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })) {
+        micro.to[0] = r.predicate_to(0)?;
+        if micro.to[0] != PredicateOut::NONE && space != x::GENERIC {
+            return Err(Refusal::unsupported("a predicate result"));
+        }
+        slot = 1;
     }
-    micro.extra = x::atomic_code(operation, kind);
+    if matches!(r.instruction.operands().get(slot), Some(Operand::Register { .. })) {
+        micro.d = r.to(slot, words)?;
+        slot += 1;
+    }
     if micro.d == RowIndex::SINK {
         micro.payload |= x::NO_RESULT;
     }
-    Ok(micro)
-}
-
-fn compare_exchange(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
-    let (operation, kind) = (operation(r)?, atomic_type(r)?);
-    let words = u16::from(kind.bytes() / 4);
-    let long = r.flag(F::Wide64);
-    hints(r);
-    let mut micro = Micro::new(atomic_handler(r, space, operation, kind));
-    let first = usize::from(matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })));
-    micro.d = r.to(first, words)?;
-    let address = r.address(first + 1, long)?;
+    let address = r.address(slot, long)?;
     put_address(&mut micro, address);
-    micro.b = r.plain(first + 2, words)?;
-    micro.c = r.plain(first + 3, words)?;
-    micro.extra = x::atomic_code(operation, kind);
+    if r.has(slot + 1) {
+        micro.b = r.plain(slot + 1, words)?;
+    }
+    if matches!(operation, AtomicOperation::CompareExchange | AtomicOperation::CompareStore) {
+        micro.c = r.plain(slot + 2, words)?;
+    }
     Ok(micro)
 }
 
-/// ATOMS.CAST.SPIN: a compare-and-swap whose result is 1 if it stored; the compiler's code retries until then.
-fn cast(r: &mut Reader<'_>) -> Read<Micro> {
-    r.ignore(F::Function);
-    let kind = atomic_type(r)?;
-    let words = u16::from(kind.bytes() / 4);
-    let mut micro = r.plain_micro::<x::Atomic<{ x::SHARED }>>();
-    micro.d = r.to(0, words)?;
-    let address = r.address(1, false)?;
-    put_address(&mut micro, address);
-    micro.b = r.plain(2, words)?;
-    micro.c = r.plain(3, words)?;
-    micro.extra = x::atomic_code(AtomicOperation::CompareStore, kind);
-    Ok(micro)
-}
-
-fn ldsm(r: &mut Reader<'_>) -> Read<Micro> {
+/// LDSM and STSM, whose registers and address are the operands `registers` and `address`.
+fn matrix(r: &mut Reader<'_>, registers: usize, address: usize) -> Read<Micro> {
     let count = match r.spelling(F::Count) {
         "" => 1,
         ".2" => 2,
@@ -273,9 +289,16 @@ fn ldsm(r: &mut Reader<'_>) -> Read<Micro> {
         ".MT88" => true,
         other => return Err(Refusal::unsupported(format!("layout {other}"))),
     };
-    let mut micro = r.plain_micro::<x::LoadMatrix>();
-    micro.d = r.to(0, count)?;
-    let address = r.address(1, false)?;
+    let mut micro = if r.instruction.op == Op::Ldsm {
+        let mut micro = r.plain_micro::<x::LoadMatrix>();
+        micro.d = r.to(registers, count)?;
+        micro
+    } else {
+        let mut micro = r.plain_micro::<x::StoreMatrix>();
+        micro.b = r.plain(registers, count)?;
+        micro
+    };
+    let address = r.address(address, false)?;
     put_address(&mut micro, address);
     micro.extra = count as u8 | u8::from(transpose) << 7;
     Ok(micro)
@@ -314,6 +337,8 @@ fn qspc(r: &mut Reader<'_>) -> Read<Micro> {
         ".G" => 0,
         ".L" => 1,
         ".S" => 2,
+        // Shared memory of another block of the cluster, of which there is none.
+        ".D" => 3,
         other => return Err(Refusal::unsupported(format!("space {other}"))),
     };
     let mut micro = r.plain_micro::<x::QuerySpace>();

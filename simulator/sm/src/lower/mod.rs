@@ -17,6 +17,7 @@ mod double;
 mod float;
 mod half;
 mod integer;
+mod mbarrier;
 mod memory;
 mod moves;
 mod reader;

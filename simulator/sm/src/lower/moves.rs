@@ -21,6 +21,8 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Match => match_(r),
         Op::R2ur => r2ur(r),
         Op::Redux => redux(r),
+        Op::Rpcmov => rpcmov(r),
+        Op::Elect => elect(r),
         _ => return None,
     })
 }
@@ -29,6 +31,26 @@ fn mov(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.micro::<integer::Move>();
     micro.d = r.to(0, 1)?;
     micro.b = r.plain(1, 1)?;
+    if r.has(2) {
+        let quad = r.immediate(2)?;
+        if quad != 15 {
+            micro.run = r.plain_handler::<x::MoveQuad>();
+            micro.payload = quad;
+        }
+    }
+    Ok(micro)
+}
+
+/// RPCMOV: between a register and one of the pair Rpc.
+fn rpcmov(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = r.plain_micro::<integer::Move>();
+    if matches!(r.instruction.operands().first(), Some(Operand::Word(_))) {
+        micro.d = r.scratch(0)?;
+        micro.b = r.plain(1, 1)?;
+    } else {
+        micro.d = r.to(0, 1)?;
+        micro.b = r.scratch(1)?;
+    }
     Ok(micro)
 }
 
@@ -66,6 +88,9 @@ fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
         SpecialRegister::GLOBALTIMERHI => with(r.plain_micro::<x::GlobalTimer>(), 32),
         // There are no clusters: a block is the first of one.
         SpecialRegister::CGA_CTA_ID | SpecialRegister::ZERO => with(r.plain_micro::<x::Zero>(), 0),
+        SpecialRegister(0x37) => with(r.plain_micro::<x::StackBottom>(), 0),
+        SpecialRegister::VIRTCFG => with(r.plain_micro::<x::VirtualConfiguration>(), 0),
+        SpecialRegister::VIRTID => with(r.plain_micro::<x::VirtualNumber>(), 0),
         SpecialRegister(0x43) => with(r.plain_micro::<x::MultiprocessorNumber>(), 0),
         _ => Err(Refusal::unsupported(format!("special register {register:#x}"))),
     }
@@ -109,7 +134,20 @@ fn r2p(r: &mut Reader<'_>) -> Read<Micro> {
 fn plop3(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.plain_micro::<x::Plop3>();
     micro.to = [r.predicate_to(0)?, r.predicate_to(1)?];
-    micro.from = [r.predicate(2)?, r.predicate(3)?, r.predicate(4)?];
+    // `.SIGN` is printed; which sources are registers says the same.
+    r.ignore(F::SignOf);
+    for slot in 0..3 {
+        if matches!(r.operand(2 + slot)?, Operand::Predicate { .. }) {
+            micro.from[slot] = r.predicate(2 + slot)?;
+        } else {
+            let row = r.plain(2 + slot, 1)?;
+            *[&mut micro.a, &mut micro.b, &mut micro.c][slot] = row;
+            micro.extra |= 1 << slot;
+        }
+    }
+    if micro.extra != 0 {
+        micro.run = r.plain_handler::<x::Plop3Signs>();
+    }
     micro.payload = r.immediate(5)? & 0xff | (r.immediate(6)? & 0xff) << 8;
     Ok(micro)
 }
@@ -214,5 +252,16 @@ fn redux(r: &mut Reader<'_>) -> Read<Micro> {
     micro.payload = function | u64::from(signed) << 8;
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
+    Ok(micro)
+}
+
+/// ELECT: one lane of those for which the predicate holds.
+fn elect(r: &mut Reader<'_>) -> Read<Micro> {
+    // Nobody is killed in a compute kernel.
+    r.ignore(F::IgnoreKill);
+    let mut micro = r.plain_micro::<x::Elect>();
+    micro.to[0] = r.predicate_to(0)?;
+    micro.d = r.to(1, 1)?;
+    micro.from[0] = r.predicate(2)?;
     Ok(micro)
 }

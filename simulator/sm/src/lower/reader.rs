@@ -302,6 +302,15 @@ impl<'a> Reader<'a> {
         Ok(source)
     }
 
+    /// A 32-bit source with sign and magnitude marks that stay to be applied, for what wants the value without them too.
+    pub(super) fn marked(&mut self, slot: usize) -> Read<Source> {
+        let source = self.source(slot, 1, Widen::High)?;
+        if source.marks.invert || source.half != Half::Both {
+            return self.wrong(slot);
+        }
+        Ok(source)
+    }
+
     /// A 32-bit source of which a half or a byte may be chosen: the source, its marks left to apply, and how far to
     /// shift the part down.
     pub(super) fn part(&mut self, slot: usize) -> Read<(Source, u64)> {
@@ -340,10 +349,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// One word of the pair Rpc, by the operand's word.
+    pub(super) fn scratch(&mut self, slot: usize) -> Read<RowIndex> {
+        let word = self.word(slot)?;
+        Ok(RowIndex::scratch(self.registers, u16::from(word & 1)))
+    }
+
     /// An immediate.
     pub(super) fn immediate(&mut self, slot: usize) -> Read<u64> {
         match self.operand(slot)? {
             Operand::Immediate { bits, .. } => Ok(bits),
+            _ => self.wrong(slot),
+        }
+    }
+
+    /// One of a row's own words, by its number.
+    pub(super) fn word(&mut self, slot: usize) -> Read<u8> {
+        match self.operand(slot)? {
+            Operand::Word(value) => Ok(value),
             _ => self.wrong(slot),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
 use nv_sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor};
-use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SpecialRegister};
+use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SlotKind, SpecialRegister};
 
 const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x40_0000;
@@ -148,8 +148,9 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
             Operand::Immediate { kind, .. } => {
                 seen_source = true;
                 sources += 1;
-                Operand::Immediate { bits: immediates[slot % immediates.len()], kind }
+                Operand::Immediate { bits: immediates[slot % immediates.len()] & fits(blank, slot), kind }
             }
+            Operand::Word(_) => Operand::Word(immediates[0] as u8 ^ 0xe4),
             Operand::Predicate { uniform: true, .. } => continue,
             Operand::Predicate { .. } if !seen_source && written < 2 && !is_read(blank, slot) => {
                 written += 1;
@@ -173,11 +174,21 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
             let marked = Marks { negate, absolute, invert };
             all.extend(changed(&first, slot, |marks, _| *marks = marked));
         }
-        for part in [Half::F32, Half::Low, Half::High, Half::Upper, Half::Byte1, Half::Byte2, Half::Byte3] {
+        let halves = [Half::F32, Half::Low, Half::High, Half::LowNegatedHigh];
+        let parts = [Half::Upper, Half::Byte1, Half::Byte2, Half::Byte3];
+        for part in halves.into_iter().chain(parts) {
             all.extend(changed(&first, slot, |_, half| *half = part));
         }
     }
     all
+}
+
+/// The bits that an immediate's slot has place for.
+fn fits(blank: &Instruction, slot: usize) -> u64 {
+    match blank.row.slots[slot].kind {
+        SlotKind::Immediate { bits, .. } => (1 << bits.width()) - 1,
+        _ => 0,
+    }
 }
 
 /// PLOP3 and the like read predicates before any register.

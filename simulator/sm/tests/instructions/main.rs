@@ -140,6 +140,7 @@ const TO_REGISTER: &[Op] = &[
     Op::Imad,
     Op::Imnmx,
     Op::Vimnmx,
+    Op::Vimnmx3,
     Op::Viadd,
     Op::Viaddmnmx,
     Op::Iabs,
@@ -155,6 +156,7 @@ const TO_REGISTER: &[Op] = &[
     Op::Vabsdiff,
     Op::Vabsdiff4,
     Op::I2i,
+    Op::I2ip,
     Op::Sel,
     Op::Mov,
     Op::Fadd,
@@ -163,6 +165,7 @@ const TO_REGISTER: &[Op] = &[
     Op::Fmnmx,
     Op::Fsel,
     Op::Fset,
+    Op::Fswzadd,
     Op::Dadd,
     Op::Dmul,
     Op::Dfma,
@@ -180,7 +183,7 @@ const TO_REGISTER: &[Op] = &[
     Op::F2fp,
     Op::Mufu,
 ];
-const TO_PREDICATES: &[Op] = &[Op::Isetp, Op::Fsetp, Op::Dsetp, Op::Hsetp2];
+const TO_PREDICATES: &[Op] = &[Op::Isetp, Op::Fsetp, Op::Dsetp, Op::Hsetp2, Op::Plop3];
 
 fn check(arch: Arch, at_least: usize) {
     let lab = Lab::new(arch);

@@ -12,6 +12,7 @@ use sass::{FieldId as F, Half, Instruction, Marks, Op, Operand};
 use super::lab::{BEFORE, CONSTANT, Input, Output};
 
 /// The values of an instruction's operands for one thread.
+#[derive(Clone)]
 struct Operands {
     /// Sources in order, without their marks: low word first.
     raw: Vec<u64>,
@@ -61,6 +62,8 @@ fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
                 o.parts.push(Half::Both);
                 o.immediate.push(true);
             }
+            // Nothing set the uniform ones.
+            Operand::Predicate { index, negated, uniform: true } => o.read.push((index == 7) != negated),
             Operand::Predicate { index, negated, .. } => {
                 let value = match index {
                     0 => input[3] & 1 != 0,
@@ -126,7 +129,9 @@ impl Operands {
             Half::High => Swizzle::H1H1,
             _ => Swizzle::H1H0,
         };
-        half::modify(swizzle.apply(self.word(n), format), self.marks[n].absolute, self.marks[n].negate)
+        let flip = if self.parts[n] == Half::LowNegatedHigh { 1 << 31 } else { 0 };
+        let (absolute, negate) = (self.marks[n].absolute, self.marks[n].negate);
+        half::modify(swizzle.apply(self.word(n) ^ flip, format), absolute, negate)
     }
 }
 
@@ -193,6 +198,29 @@ fn number(x: u32, sign: Sign) -> i128 {
     if sign == Sign::Signed { i128::from(x as i32) } else { i128::from(x) }
 }
 
+/// A number of `bits` bits.
+fn lane_of(x: u32, bits: u32, sign: Sign) -> i128 {
+    let low = i128::from(x) & ((1 << bits) - 1);
+    if sign == Sign::Signed && low >> (bits - 1) != 0 { low - (1 << bits) } else { low }
+}
+
+/// A result of one number of 32 bits, or with `.16x2` of two: `f` gets what takes its number out of a register.
+fn by_lanes(i: &Instruction, f: impl Fn(&dyn Fn(u32) -> i128, u32) -> u32) -> u32 {
+    let sign = signed(i, F::Signed);
+    if i.spelling(F::Signed).unwrap_or("").ends_with("x2") {
+        let half = |shift: u32| f(&|x| lane_of(x >> shift, 16, sign), 16) & 0xffff;
+        half(0) | half(16) << 16
+    } else {
+        f(&|x| number(x, sign), 32)
+    }
+}
+
+/// The smallest or largest number; with `.RELU` 0 where its highest bit is set.
+fn extreme(i: &Instruction, numbers: impl Iterator<Item = i128>, bits: u32, least: bool) -> u32 {
+    let found = if least { numbers.min() } else { numbers.max() }.unwrap_or(0);
+    if flag(i, F::Relu) && found >> (bits - 1) & 1 != 0 { 0 } else { found as u32 }
+}
+
 fn float_format(name: &str) -> FloatFormat {
     match name {
         ".F16" => FloatFormat::F16,
@@ -248,17 +276,26 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
             let extended = flag(i, F::Extended) && a == b && !matches!(name, ".F" | ".T");
             set(if extended { low } else { plain }, o.read[0])
         }
-        Op::Imnmx | Op::Vimnmx if text(F::Mode).is_empty() => {
-            let sign = signed(i, F::Signed);
-            let (a, b) = (number(o.word(0), sign), number(o.word(1), sign));
-            word(if o.read[0] { a.min(b) } else { a.max(b) } as u32)
+        Op::Imnmx | Op::Vimnmx | Op::Vimnmx3 => {
+            let count = if i.op == Op::Vimnmx3 { 3 } else { 2 };
+            word(by_lanes(i, |lane, bits| extreme(i, (0..count).map(|n| lane(o.word(n))), bits, o.read[0])))
+        }
+        Op::Viadd if flag(i, F::Packed) => {
+            let half = |shift: u32| {
+                let (a, b) = ((o.word(0) >> shift) as i16, (o.word(1) >> shift) as i16);
+                let sum = if o.marks[1].negate { a.wrapping_sub(b) } else { a.wrapping_add(b) };
+                u32::from(sum as u16) << shift
+            };
+            word(half(0) | half(16))
         }
         Op::Viadd => word(o.word(0).wrapping_add(o.int(1))),
-        Op::Viaddmnmx => {
-            let sign = signed(i, F::Signed);
-            let (a, b) = (number(o.word(0).wrapping_add(o.int(1)), sign), number(o.word(2), sign));
-            word(if o.read[0] { a.min(b) } else { a.max(b) } as u32)
-        }
+        Op::Viaddmnmx => word(by_lanes(i, |lane, bits| {
+            let b = lane(o.word(1));
+            let sum = lane(o.word(0)) + if o.marks[1].negate { -b } else { b };
+            // The sum wraps before it is compared.
+            let sum = lane_of(sum as u32, bits, signed(i, F::Signed));
+            extreme(i, [sum, lane(o.word(2))].into_iter(), bits, o.read[0])
+        })),
         Op::Iabs => word((o.word(0) as i32).unsigned_abs()),
         Op::Brev => word((0..32).fold(0, |r, bit| r | (o.word(0) >> bit & 1) << (31 - bit))),
         Op::Popc => word((0..32).map(|bit| o.int(0) >> bit & 1).sum()),
@@ -375,8 +412,49 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
                 _ => x.clamp(-0x8000, 0x7fff),
             } as u32)
         }
+        Op::I2ip => {
+            let name = text(F::DestinationType);
+            let bits: u32 = name[2..].parse().ok()?;
+            let (least, most) = if name.starts_with(".S") {
+                (-(1i64 << (bits - 1)), (1 << (bits - 1)) - 1)
+            } else {
+                (0, (1 << bits) - 1)
+            };
+            let packed =
+                |n: usize| (i64::from(o.word(n) as i32).clamp(least, most) & ((1 << bits) - 1)) as u64;
+            // Of the third source comes what fits above the two.
+            word((o.part(2) << (2 * bits) | packed(0) << bits | packed(1)) as u32)
+        }
+        Op::Fswzadd => {
+            let Operand::Word(signs) = i.operands()[3] else { return None };
+            let (a, b) = (o.word(0), o.word(1));
+            let minus = |x: u32| x ^ 1 << 31;
+            // The lowest bits of the thread's number are its place in the quad.
+            let (a, b) = match signs >> (2 * input[3]) & 3 {
+                0 => (a, b),
+                1 => (a, minus(b)),
+                2 => (minus(a), b),
+                _ => (0, b),
+            };
+            word(float::fadd(a, b, float_mode(i)))
+        }
+        Op::Plop3 => {
+            let mut registers = (0..).map(|n| o.word(n) >> 31 != 0);
+            let mut predicates = o.read.iter().copied();
+            let sources = i.operands()[2..5].iter().map(|operand| match operand {
+                Operand::Predicate { .. } => predicates.next(),
+                _ => registers.next(),
+            });
+            let index = sources.flatten().fold(0, |index, bit| index << 1 | u32::from(bit));
+            let tables = [o.raw.len() - 2, o.raw.len() - 1].map(|n| o.word(n));
+            Some((BEFORE, tables.map(|table| table >> index & 1 != 0)))
+        }
         Op::Sel => word(if o.read[0] { o.word(0) } else { o.word(1) }),
-        Op::Mov => word(o.word(0)),
+        Op::Mov => {
+            // The lowest bits of the thread's number are its place in the quad.
+            let written = i.op != Op::Mov || o.raw[1] >> input[3] & 1 != 0;
+            if written { word(o.word(0)) } else { Some((BEFORE, [false; 2])) }
+        }
         Op::Fadd => word(float::fadd(o.f32(0), o.f32(1), float_mode(i))),
         Op::Fmul => {
             let scale = match text(F::Scale) {
@@ -393,7 +471,13 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
         Op::Ffma => word(float::ffma(o.f32(0), o.f32(1), o.f32(2), float_mode(i))),
         Op::Fmnmx => {
             let (a, b, nan) = (o.f32(0), o.f32(1), flag(i, F::Nan));
-            word(float::fmnmx(a, b, o.read[0], flag(i, F::Ftz), nan))
+            let result = float::fmnmx(a, b, o.read[0], flag(i, F::Ftz), nan);
+            let signs = (o.word(0) ^ o.word(1)) & 1 << 31;
+            word(if flag(i, F::XorSign) && !f32::from_bits(result).is_nan() {
+                result & !(1 << 31) | signs
+            } else {
+                result
+            })
         }
         Op::Fsel => word(float::fsel(o.f32(0), o.f32(1), o.read[0], flag(i, F::Ftz))),
         Op::Fsetp | Op::Fset => {
@@ -425,7 +509,24 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
                 Op::Hadd2 if flag(i, F::Float32) => word(half::hadd_f32(h(0).0, h(1).0, mode.format)),
                 Op::Hadd2 => word(half::hadd2(h(0), h(1), mode)),
                 Op::Hmul2 => word(half::hmul2(h(0), h(1), mode)),
-                Op::Hmnmx2 => word(half::hmnmx2(h(0), h(1), o.read[0], flag(i, F::Nan), mode)),
+                Op::Hmnmx2 => {
+                    let result = half::hmnmx2(h(0), h(1), o.read[0], flag(i, F::Nan), mode);
+                    let raw = |n: usize| {
+                        let plain = Operands { marks: vec![Marks::default(); o.marks.len()], ..o.clone() };
+                        plain.halves(n, mode.format)
+                    };
+                    let (a, b) = (raw(0), raw(1));
+                    let signed = |half: u16, sign: u16| match mode.format {
+                        HalfFormat::F16 if half & 0x7fff > 0x7c00 => half,
+                        HalfFormat::Bf16 if half & 0x7fff > 0x7f80 => half,
+                        _ => half & 0x7fff | sign & 0x8000,
+                    };
+                    word(if flag(i, F::XorSign) {
+                        half::pack(signed(result as u16, a.0 ^ b.0), signed((result >> 16) as u16, a.1 ^ b.1))
+                    } else {
+                        result
+                    })
+                }
                 Op::Hset2 => {
                     let (joined, one) = (boolean(i), flag(i, F::BFloat));
                     word(half::hset2(h(0), h(1), compare, mode, one, joined, o.read[0]))
