@@ -25,8 +25,8 @@ use crate::{
     profile::Profile,
 };
 
-/// How often put pointers are looked at: soon after work was found, and when nothing happens for a while. A client
-/// whose doorbell is a plain store waits this long at most; one that calls [`Host::doorbell`] does not wait. The card
+/// How often put pointers are looked at: soon after work was found, and when nothing happens for a while or doorbells
+/// are heard. A client whose doorbell is a plain store that nobody sees waits this long at most. The card
 /// starts within microseconds, and clients count on it without knowing (they patch memory of work that they take for
 /// done), hence the short first period; the later ones keep an idle process from using the processor.
 const POLL_BUSY: Duration = Duration::from_micros(20);
@@ -295,6 +295,8 @@ struct Shared {
     enabled_groups: Mutex<Vec<u32>>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
+    /// Doorbells are heard: new work is announced, and looked for only to make sure.
+    announced: AtomicBool,
     poller: Mutex<()>,
     poller_wake: Condvar,
 }
@@ -331,6 +333,7 @@ impl Shared {
             let guard = lock(&self.poller);
             let live: Vec<_> = self.slots().into_iter().filter(|slot| slot.is_live()).collect();
             let period = match without_work {
+                _ if self.announced.load(Ordering::Relaxed) => POLL_QUIET,
                 0..BUSY_POLLS => POLL_BUSY,
                 BUSY_POLLS..IDLE_POLLS => POLL_IDLE,
                 _ => POLL_QUIET,
@@ -346,6 +349,10 @@ impl Shared {
                     slot.wake();
                     found = true;
                 }
+            }
+            if found {
+                // Nobody said so.
+                self.announced.store(false, Ordering::Relaxed);
             }
             without_work = if found { 0 } else { without_work.saturating_add(1) };
         }
@@ -389,6 +396,7 @@ impl Host {
                 enabled_groups: Mutex::default(),
                 counters: Arc::default(),
                 closing: AtomicBool::new(false),
+                announced: AtomicBool::new(false),
                 poller: Mutex::default(),
                 poller_wake: Condvar::new(),
             }),
@@ -509,6 +517,7 @@ impl Host {
 
     /// The doorbell: looks at the channel of that token. Unknown tokens are ignored, as the card does.
     pub fn doorbell(&self, token: u32) {
+        self.shared.announced.store(true, Ordering::Relaxed);
         for slot in self.shared.slots().iter().filter(|slot| slot.spec.token == token) {
             slot.wake();
         }
@@ -530,6 +539,7 @@ impl Host {
 
     /// Some doorbell rang: looks at every channel.
     pub fn announce(&self) {
+        self.shared.announced.store(true, Ordering::Relaxed);
         for slot in self.shared.slots() {
             slot.wake();
         }
