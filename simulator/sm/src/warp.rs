@@ -253,7 +253,11 @@ impl Warp {
                 Some(barrier) => barrier[lane],
                 None => self.members[lane],
             } & self.alive;
-            let arrived = self.at(code);
+            let mut arrived = self.at(code);
+            if let Some(barrier) = self.convergence.get(usize::from(code)) {
+                // A lane that called something may wait there at a barrier of the same number, with others.
+                arrived &= ballot(|i| (barrier[i] ^ barrier[lane]) & self.alive == 0);
+            }
             if members & !arrived == 0 {
                 self.wake((members | 1 << lane) & arrived);
             } else {
