@@ -87,9 +87,10 @@ def run(tool: pathlib.Path, python: pathlib.Path, options: list[str], arguments:
   """Runs pytest on simulated GPUs."""
   report.unlink(missing_ok=True)
   # Workers that tinygrad replaces after 16 compilations each cost more than they save.
-  environment = {"PARALLEL": "0", **os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parents[1]),
+  # And tinygrad gives a GPU up after 30 s, which a long kernel takes on a busy machine.
+  environment = {"PARALLEL": "0", "HCQDEV_WAIT_TIMEOUT_MS": "600000", **os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parents[1]),
                  "CACHEDB": str(target() / "conformance" / "cache.db"), **variables}
-  command = [tool, "run", "--report", *options, "--", python, "-m", "pytest", "-q", "--timeout", "120", "--tb=short",
+  command = [tool, "run", "--report", *options, "--", python, "-m", "pytest", "-q", "--timeout", "300", "--tb=short",
              "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
   start = time.monotonic()
   try:
