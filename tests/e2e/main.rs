@@ -6,6 +6,7 @@ mod device;
 mod faults;
 mod fuzz;
 mod kernels;
+mod kinds;
 mod launches;
 mod raw;
 mod refusals;
