@@ -104,8 +104,8 @@ fn integers(x: u32, y: u32) -> u32 {
     r ^= sum(&[
         (wide >> 64) as u32,
         (wide >> 96) as u32,
-        (u64::from(x) * u64::from(y) >> 32) as u32,
-        (i64::from(sx) * i64::from(sy) >> 32) as u32,
+        ((u64::from(x) * u64::from(y)) >> 32) as u32,
+        ((i64::from(sx) * i64::from(sy)) >> 32) as u32,
     ]);
     let bytes = |n: u32| (u64::from(y) << 32 | u64::from(x)) >> (8 * n) as u64 & 0xff;
     let permuted = [5, 1, 7, 3].iter().rev().fold(0, |word, n| word << 8 | bytes(*n) as u32);
