@@ -1,8 +1,9 @@
 //! A GPU, opened: channels, timeline, local memory, and what people do with it.
 
 use std::{
+    io::Write,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -18,6 +19,7 @@ use crate::{
     pushbuffer::{COMPUTE, COPY, Pushbuffer, upper_lower},
     qmd::{LOCAL_WINDOW, SHARED_WINDOW},
     queue::{ArgumentPath, Command, Commands, Context, arena_bytes, encode, store_launch},
+    runtime::{Runtime, Sink},
     signal::SignalPool,
     system::lock,
 };
@@ -36,6 +38,10 @@ pub struct Options {
     pub performance_boost: bool,
     /// The longest that any wait of the driver itself takes.
     pub deadline: Duration,
+    /// Bytes of the buffer for what kernels print, rounded up to a power of two.
+    pub printf_buffer_bytes: u64,
+    /// Bytes of the heap of malloc in kernels, its book-keeping aside.
+    pub malloc_heap_bytes: u64,
 }
 
 impl Default for Options {
@@ -46,6 +52,9 @@ impl Default for Options {
             map_memory_dma: false,
             performance_boost: false,
             deadline: Duration::from_secs(30),
+            // Both as CUDA has them.
+            printf_buffer_bytes: 1 << 20,
+            malloc_heap_bytes: 8 << 20,
         }
     }
 }
@@ -94,6 +103,10 @@ struct Inner {
     /// Grown under the lock; read without it while a queue is encoded.
     local_bytes: AtomicU32,
     local: Mutex<Option<Allocation>>,
+    /// Loaded, under `loading`, with the first module that calls it.
+    runtime: OnceLock<Runtime>,
+    loading: Mutex<()>,
+    sink: Mutex<Sink>,
     arguments: Mutex<Arguments>,
     staging: Mutex<Allocation>,
     timeline: Mutex<Timeline>,
@@ -143,6 +156,9 @@ impl Device {
             group,
             local_bytes: AtomicU32::new(0),
             local: Mutex::default(),
+            runtime: OnceLock::new(),
+            loading: Mutex::default(),
+            sink: Mutex::default(),
             arguments: Mutex::new(arguments),
             staging: Mutex::new(Allocation::new(&gpu, Request::host("the staging buffer", STAGING))?),
             timeline: Mutex::new(Timeline { signal: pool.take(0)?, last: 0 }),
@@ -271,8 +287,19 @@ impl Device {
         signal.poll(value, deadline, || self.check())
     }
 
-    /// An error if one of the channels has died.
+    /// An error if one of the channels has died: what a thread of the kernel says about it, or else the fault.
     pub fn check(&self) -> Result<(), Error> {
+        match (self.check_channels(), self.0.runtime.get()) {
+            (Err(Error::ChannelFault(fault)), Some(runtime)) => {
+                // A sink that does not take what was printed before must not hide the fault.
+                let _ = runtime.drain(&mut lock(&self.0.sink), true);
+                Err(runtime.failure(&fault)?.unwrap_or(Error::ChannelFault(fault)))
+            }
+            (result, _) => result,
+        }
+    }
+
+    fn check_channels(&self) -> Result<(), Error> {
         let (compute, copy) = (self.0.compute.check(), self.0.copy.check());
         let vague = |result: &Result<(), Error>| matches!(result, Err(Error::ChannelFault(fault)) if fault.xid == XID_MMU_FAULT && fault.mmu.is_none());
         // A fault of one channel kills its whole group, and each notifier says so, one after the other; only the
@@ -303,7 +330,39 @@ impl Device {
             let timeline = lock(&self.0.timeline);
             (timeline.signal.clone(), timeline.last)
         };
-        self.wait(&signal, last, self.deadline())
+        self.wait(&signal, last, self.deadline())?;
+        self.print()
+    }
+
+    /// Gives what kernels have printed to the sink.
+    fn print(&self) -> Result<(), Error> {
+        match self.0.runtime.get() {
+            Some(runtime) => runtime.drain(&mut lock(&self.0.sink), false),
+            None => Ok(()),
+        }
+    }
+
+    /// Where `printf` of kernels goes from now on; standard output unless set. It is written at every synchronisation
+    /// ([`Device::synchronize`] and all that waits for the device), under a lock: it must not use the device.
+    pub fn print_to(&self, sink: impl Write + Send + 'static) {
+        *lock(&self.0.sink) = Sink::new(Box::new(sink));
+    }
+
+    /// How many calls of `printf` were lost because [`Options::printf_buffer_bytes`] of unprinted text were there.
+    pub fn lost_prints(&self) -> Result<u64, Error> {
+        self.0.runtime.get().map_or(Ok(0), Runtime::dropped)
+    }
+
+    /// The device runtime, loaded unless it is.
+    pub(crate) fn load_runtime(&self) -> Result<&Runtime, Error> {
+        let _loading = lock(&self.0.loading);
+        match self.0.runtime.get() {
+            Some(runtime) => Ok(runtime),
+            None => {
+                let runtime = Runtime::load(self)?;
+                Ok(self.0.runtime.get_or_init(|| runtime))
+            }
+        }
     }
 
     /// The timeline's signal and the value that the last submission releases.
@@ -390,7 +449,7 @@ impl Device {
     /// Where the channel that refused only died with its group, the fault of the one that caused it.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match (&error, self.check()) {
-            (Error::ChannelFault(_), Err(cause @ Error::ChannelFault(_))) => cause,
+            (Error::ChannelFault(_), Err(cause)) => cause,
             _ => error,
         }
     }

@@ -147,6 +147,30 @@ pub enum Error {
     /// A channel has died.
     #[error(transparent)]
     ChannelFault(#[from] Box<ChannelFault>),
+    /// A kernel's assertion does not hold. Its channel has died.
+    #[error(transparent)]
+    Assertion(Box<Assertion>),
+    /// A kernel gave `free` what `malloc` did not give, or not any more. Its channel has died.
+    #[error(transparent)]
+    InvalidFree(Box<InvalidFree>),
+    /// A kernel prints, asserts or allocates, and there is no device runtime for its GPU.
+    #[error("there is no device runtime for sm_{device}")]
+    NoRuntime {
+        /// SM number of the GPU.
+        device: u32,
+    },
+    /// A kernel has overwritten the buffer of prints: what it held is lost.
+    #[error("the buffer of prints holds no record at position {position:#x}")]
+    PrintBuffer {
+        /// Bytes printed before.
+        position: u64,
+    },
+    /// The sink of prints does not take them.
+    #[error("printing: {error}")]
+    PrintSink {
+        /// What the sink says.
+        error: String,
+    },
     /// A semaphore did not reach its value in time.
     #[error("timed out after {after:?} waiting for {wanted}, the value is {value}")]
     Timeout {
@@ -228,6 +252,52 @@ pub struct ChannelFault {
     pub timestamp: u64,
     /// Where it was an MMU fault: what GET_MMU_FAULT_INFO says.
     pub mmu: Option<MmuFaultInfo>,
+}
+
+/// The first assertion of a channel that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file}:{line}: {function}: block {block:?}, thread {thread:?}: assertion `{message}` failed{}; {fault}",
+    others(*threads)
+)]
+pub struct Assertion {
+    /// The expression. This and the other texts are cut off after 255 bytes.
+    pub message: String,
+    /// The source file.
+    pub file: String,
+    /// The line in it.
+    pub line: u32,
+    /// The function's signature.
+    pub function: String,
+    /// The block's index.
+    pub block: [u32; 3],
+    /// The thread's index in its block.
+    pub thread: [u32; 3],
+    /// Threads that had failed when the channel died, this one included.
+    pub threads: u32,
+    /// How the channel died.
+    pub fault: ChannelFault,
+}
+
+fn others(threads: u32) -> String {
+    match threads {
+        0 | 1 => String::new(),
+        _ => format!(" (the first of {threads} threads)"),
+    }
+}
+
+/// The first `free` of a channel that was none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("block {block:?}, thread {thread:?}: free of {address:#x}, which is no block of the heap; {fault}")]
+pub struct InvalidFree {
+    /// What was given to free.
+    pub address: u64,
+    /// The block's index.
+    pub block: [u32; 3],
+    /// The thread's index in its block.
+    pub thread: [u32; 3],
+    /// How the channel died.
+    pub fault: ChannelFault,
 }
 
 /// NV906F_CTRL_GET_MMU_FAULT_INFO's answer.

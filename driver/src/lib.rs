@@ -20,7 +20,7 @@
 //! ```
 //!
 //! From the bottom up: `os` (system calls, mapped memory), `rm` and `uvm` (calls), [`System`] (a client), `gpu` (one
-//! GPU's objects), `memory`, `channel`, `pushbuffer`, [`queue`], [`program`], [`Device`].
+//! GPU's objects), `memory`, `channel`, `pushbuffer`, [`queue`], [`program`], `runtime` (what kernels call), [`Device`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -35,13 +35,14 @@ mod pushbuffer;
 mod qmd;
 pub mod queue;
 mod rm;
+mod runtime;
 mod signal;
 mod system;
 mod uvm;
 
 pub use channel::Engine;
 pub use device::{Device, DeviceInfo, Options};
-pub use error::{ChannelFault, Error, LaunchError, MmuFaultInfo};
+pub use error::{Assertion, ChannelFault, Error, InvalidFree, LaunchError, MmuFaultInfo};
 pub use gpu::Geometry;
 pub use memory::{Buffer, Element, Location};
 pub use nv_abi::arch::Classes;

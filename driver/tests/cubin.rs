@@ -1,7 +1,7 @@
 //! The cubin loader on the fixtures: what it reads, and that no damage makes it panic.
 #![allow(clippy::unwrap_used)]
 
-use nv_driver::program::{Cubin, Dialect};
+use nv_driver::program::{Cubin, CubinError, Dialect};
 use proptest::prelude::*;
 
 #[test]
@@ -21,7 +21,8 @@ fn every_fixture_loads_with_its_kernels_and_parameter_base() {
                 assert!((1..=255).contains(&kernel.registers), "{name} {arch}");
                 assert!(!kernel.code.is_empty() && kernel.code.start.is_multiple_of(128));
             }
-            assert_eq!(cubin.link(0x10_0000_0000).unwrap().len() as u64, cubin.image_bytes());
+            let image = cubin.link_with(0x10_0000_0000, |_| Some(0x20_0000_0000)).unwrap();
+            assert_eq!(image.len() as u64, cubin.image_bytes());
         }
     }
 }
@@ -70,10 +71,26 @@ fn initialised_globals_are_placed_and_their_addresses_linked() {
     }
 }
 
+#[test]
+fn calls_of_the_device_runtime_are_left_to_the_one_who_links() {
+    for arch in fixtures::ARCHES {
+        let cubin = Cubin::parse(&fixtures::cubin(arch, "device_runtime").unwrap()).unwrap();
+        let mut externals = cubin.externals().to_vec();
+        externals.sort_unstable();
+        assert_eq!(externals, ["__assertfail", "free", "malloc", "vprintf"], "{arch}");
+        assert!(matches!(cubin.link(0), Err(CubinError::UndefinedSymbol { .. })), "{arch}");
+        let image = cubin.link_with(0, |name| Some(0x1234_0000_0000 + name.len() as u64)).unwrap();
+        for name in externals {
+            let address = (0x1234_0000_0000 + name.len() as u64).to_le_bytes();
+            assert!(image.windows(8).any(|window| window == address), "{arch}: {name}");
+        }
+    }
+}
+
 fn survives(bytes: &[u8]) {
     if let Ok(cubin) = Cubin::parse(bytes) {
         // An error is as good as an image; only a panic is not.
-        let _ = cubin.link(0x10_0000_0000);
+        let _ = cubin.link_with(0x10_0000_0000, |_| Some(0x20_0000_0000));
     }
 }
 

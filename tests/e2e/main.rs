@@ -10,6 +10,7 @@ mod kinds;
 mod launches;
 mod raw;
 mod refusals;
+mod runtime;
 mod silicon;
 mod snapshots;
 mod structure;

@@ -9,7 +9,7 @@ use goblin::elf::{
     sym::STT_FUNC,
 };
 
-use super::{Attribute, CubinError, ParameterInfo, Relocation, RelocationKind};
+use super::{Attribute, CubinError, ParameterInfo, Relocation, RelocationKind, Symbol};
 
 const EM_CUDA: u16 = 190;
 /// `st_other` of a kernel's symbol.
@@ -72,6 +72,19 @@ pub struct KernelInfo {
     pub attributes: Vec<Attribute>,
 }
 
+/// A function that kernels call, compiled as a piece of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// The symbol's name.
+    pub name: String,
+    /// The code, as byte offsets in the device image.
+    pub code: Range<u64>,
+    /// Registers per thread.
+    pub registers: u32,
+    /// Stack per thread in bytes.
+    pub stack_bytes: u32,
+}
+
 /// A parsed cubin: the device image with its relocations, and its kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
@@ -80,7 +93,9 @@ pub struct Cubin {
     image: Vec<u8>,
     sections: Vec<(String, Range<u64>)>,
     relocations: Vec<Relocation>,
+    externals: Vec<String>,
     kernels: Vec<KernelInfo>,
+    functions: Vec<FunctionInfo>,
     attributes: Vec<Attribute>,
     global_init: Option<Range<u64>>,
 }
@@ -195,7 +210,8 @@ impl Cubin {
             }
         }
 
-        let relocations = relocations(&elf, bytes, &names, &placed)?;
+        let mut externals = Vec::new();
+        let relocations = relocations(&elf, bytes, &names, &placed, &mut externals)?;
 
         // Attributes of the module and of each kernel.
         let mut attributes = Vec::new();
@@ -211,13 +227,12 @@ impl Cubin {
         }
 
         let mut kernels = Vec::new();
+        let mut functions = Vec::new();
         for (symbol_index, symbol) in elf.syms.iter().enumerate() {
-            if symbol.st_type() != STT_FUNC
-                || symbol.st_other & STO_CUDA_ENTRY == 0
-                || symbol.st_shndx == SHN_UNDEF as usize
-            {
+            if symbol.st_type() != STT_FUNC || symbol.st_shndx == SHN_UNDEF as usize {
                 continue;
             }
+            let is_kernel = symbol.st_other & STO_CUDA_ENTRY != 0;
             let name = elf.strtab.get_at(symbol.st_name).unwrap_or("");
             let entry_bounds = || CubinError::EntryBounds { kernel: name.to_owned() };
             let place = placed.get(&symbol.st_shndx).ok_or_else(entry_bounds)?;
@@ -228,11 +243,19 @@ impl Cubin {
             {
                 return Err(entry_bounds());
             }
+            let code = place.offset + symbol.st_value..place.offset + place.bytes;
+            if !is_kernel {
+                // A kernel's own helpers lie in its section, and its figures count them.
+                if symbol.st_value == 0 {
+                    functions.push(function(name, symbol_index as u32, code, header, &attributes)?);
+                }
+                continue;
+            }
             let own = kernel_attributes.remove(name).unwrap_or_default();
             kernels.push(kernel(
                 name,
                 symbol_index as u32,
-                place.offset + symbol.st_value..place.offset + place.bytes,
+                code,
                 header,
                 own,
                 &attributes,
@@ -242,7 +265,18 @@ impl Cubin {
                 &placed,
             )?);
         }
-        Ok(Self { dialect, sm, image, sections, relocations, kernels, attributes, global_init })
+        Ok(Self {
+            dialect,
+            sm,
+            image,
+            sections,
+            relocations,
+            externals,
+            kernels,
+            functions,
+            attributes,
+            global_init,
+        })
     }
 
     /// The header dialect.
@@ -258,6 +292,16 @@ impl Cubin {
     /// The kernels, in the order of the symbol table.
     pub fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
+    }
+
+    /// Functions with a code section of their own, in the order of the symbol table.
+    pub fn functions(&self) -> &[FunctionInfo] {
+        &self.functions
+    }
+
+    /// Names that the code uses and the cubin does not define: calls of the device runtime, such as `vprintf`.
+    pub fn externals(&self) -> &[String] {
+        &self.externals
     }
 
     /// The kernel of that name.
@@ -290,11 +334,28 @@ impl Cubin {
         self.image.len() as u64
     }
 
-    /// The device image as it must lie at GPU address `base`.
+    /// The device image as it must lie at GPU address `base`. A cubin with [`Cubin::externals`] is refused.
     pub fn link(&self, base: u64) -> Result<Vec<u8>, CubinError> {
+        self.link_with(base, |_| None)
+    }
+
+    /// The same with the addresses of what the cubin leaves undefined.
+    pub fn link_with(
+        &self,
+        base: u64,
+        resolve: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Vec<u8>, CubinError> {
         let mut image = self.image.clone();
         for relocation in &self.relocations {
-            relocation.apply(&mut image, base)?;
+            let symbol = match relocation.symbol {
+                Symbol::Image(offset) => base.wrapping_add(offset),
+                Symbol::Absolute(value) => value,
+                Symbol::External(index) => {
+                    let name = self.externals.get(index).map_or("(no such index)", String::as_str);
+                    resolve(name).ok_or_else(|| CubinError::UndefinedSymbol { symbol: name.to_owned() })?
+                }
+            };
+            relocation.apply(&mut image, symbol)?;
         }
         Ok(image)
     }
@@ -315,6 +376,37 @@ fn callee_frame(elf: &Elf<'_>, kernel: &str, module: &[Attribute]) -> u32 {
         .filter_map(|attribute| attribute.word(1))
         .max()
         .unwrap_or(0)
+}
+
+/// Registers per thread of a kernel or function: from its attribute or else its section.
+fn registers(name: &str, attribute: Option<u32>, text: &SectionHeader) -> Result<u32, CubinError> {
+    let registers = attribute
+        .filter(|count| *count != 0)
+        .or(Some(text.sh_info >> 24).filter(|count| *count != 0))
+        .ok_or_else(|| CubinError::NoRegisterCount { kernel: name.to_owned() })?;
+    if registers > MOST_REGISTERS {
+        return Err(CubinError::RegisterCount { kernel: name.to_owned(), registers });
+    }
+    Ok(registers)
+}
+
+fn function(
+    name: &str,
+    symbol: u32,
+    code: Range<u64>,
+    text: &SectionHeader,
+    module: &[Attribute],
+) -> Result<FunctionInfo, CubinError> {
+    let of_symbol = |id: u8| {
+        let own = module.iter().find(|record| record.id == id && record.word(0) == Some(symbol));
+        own.and_then(|record| record.word(1))
+    };
+    Ok(FunctionInfo {
+        name: name.to_owned(),
+        code,
+        registers: registers(name, of_symbol(Attribute::REGCOUNT), text)?,
+        stack_bytes: stack(of_symbol(Attribute::MIN_STACK_SIZE), of_symbol(Attribute::FRAME_SIZE), 0),
+    })
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -340,13 +432,7 @@ fn kernel(
         let attribute = own.iter().find(|attribute| attribute.id == id)?;
         Some([attribute.word(0)?, attribute.word(1)?, attribute.word(2)?])
     };
-    let registers = of_symbol(Attribute::REGCOUNT)
-        .filter(|count| *count != 0)
-        .or(Some(text.sh_info >> 24).filter(|count| *count != 0))
-        .ok_or_else(|| CubinError::NoRegisterCount { kernel: name.to_owned() })?;
-    if registers > MOST_REGISTERS {
-        return Err(CubinError::RegisterCount { kernel: name.to_owned(), registers });
-    }
+    let registers = registers(name, of_symbol(Attribute::REGCOUNT), text)?;
     let section = |wanted: &str| names.iter().position(|name| *name == wanted);
 
     let mut constant_banks = [None; 8];
@@ -421,6 +507,7 @@ fn relocations(
     bytes: &[u8],
     names: &[&str],
     placed: &BTreeMap<usize, Placed>,
+    externals: &mut Vec<String>,
 ) -> Result<Vec<Relocation>, CubinError> {
     let mut found = Vec::new();
     for (index, header) in elf.section_headers.iter().enumerate() {
@@ -449,19 +536,26 @@ fn relocations(
             let undefined = |symbol: &str| CubinError::UndefinedSymbol { symbol: symbol.to_owned() };
             let symbol = elf.syms.get((info >> 32) as usize).ok_or_else(|| undefined("(no such index)"))?;
             let symbol_name = elf.strtab.get_at(symbol.st_name).unwrap_or("");
-            let (value, in_image) = match placed.get(&symbol.st_shndx) {
-                Some(place) => (place.offset.wrapping_add(symbol.st_value), true),
+            let symbol = match placed.get(&symbol.st_shndx) {
+                _ if kind.is_local() => Symbol::Absolute(0),
+                Some(place) => Symbol::Image(place.offset.wrapping_add(symbol.st_value)),
                 // Shared variables: an offset in the CTA's shared memory.
                 None if names.get(symbol.st_shndx).is_some_and(|name| name.starts_with(".nv.shared")) => {
-                    (symbol.st_value, false)
+                    Symbol::Absolute(symbol.st_value)
+                }
+                None if symbol.st_shndx == SHN_UNDEF as usize && !symbol_name.is_empty() => {
+                    let known = externals.iter().position(|name| name == symbol_name);
+                    Symbol::External(known.unwrap_or_else(|| {
+                        externals.push(symbol_name.to_owned());
+                        externals.len() - 1
+                    }))
                 }
                 None => return Err(undefined(symbol_name)),
             };
             found.push(Relocation {
                 offset: target.offset + offset,
                 kind,
-                value,
-                in_image,
+                symbol,
                 addend: (header.sh_type == SHT_RELA).then(|| word(16) as i64),
             });
         }

@@ -6,10 +6,10 @@ mod module;
 mod relocation;
 
 pub use attribute::{Attribute, AttributeFormat, ParameterInfo};
-pub use cubin::{ConstantBank, Cubin, Dialect, KernelInfo};
+pub use cubin::{ConstantBank, Cubin, Dialect, FunctionInfo, KernelInfo};
 pub(crate) use module::pack;
 pub use module::{Argument, Kernel, Module};
-pub use relocation::{Relocation, RelocationKind};
+pub use relocation::{Relocation, RelocationKind, Symbol};
 
 /// Why a cubin was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +111,7 @@ pub enum CubinError {
         /// The relocation.
         kind: RelocationKind,
     },
-    /// A symbol that no section of this cubin defines, such as a device-runtime call (`vprintf`, `malloc`).
+    /// A symbol that neither a section of this cubin nor the device runtime defines.
     #[error("undefined symbol {symbol}")]
     UndefinedSymbol {
         /// Its name.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Cubin, KernelInfo};
+use super::{Cubin, CubinError, KernelInfo};
 use crate::{
     Buffer, Device, Element, Error,
     memory::{Allocation, Request},
     qmd::{LOCAL_RESERVED, Launch},
+    runtime,
 };
 
 /// A cubin in GPU memory. Clones are the same module.
@@ -18,6 +19,8 @@ struct Loaded {
     device: Device,
     cubin: Cubin,
     memory: Allocation,
+    /// Registers that every kernel has at least: those of the device runtime, where the module calls it.
+    registers: u32,
 }
 
 impl Drop for Loaded {
@@ -28,7 +31,7 @@ impl Drop for Loaded {
 }
 
 impl Module {
-    /// Parses a cubin, links it to an address and uploads it.
+    /// Parses a cubin, links it to an address and to the device runtime where it calls that, and uploads it.
     pub fn load(device: &Device, bytes: &[u8]) -> Result<Self, Error> {
         let cubin = Cubin::parse(bytes)?;
         let sm = device.sm();
@@ -36,11 +39,18 @@ impl Module {
         if cubin.sm() / 10 != sm / 10 || cubin.sm() > sm {
             return Err(Error::Architecture { cubin: cubin.sm(), device: sm });
         }
+        if let Some(symbol) = cubin.externals().iter().find(|symbol| !runtime::provides(symbol)) {
+            return Err(CubinError::UndefinedSymbol { symbol: symbol.clone() }.into());
+        }
+        let runtime = if cubin.externals().is_empty() { None } else { Some(device.load_runtime()?) };
         let memory = Allocation::new(device.gpu(), Request::video("the module", cubin.image_bytes()))?;
-        device.upload(memory.address(), &cubin.link(memory.address())?)?;
+        let resolve = |symbol: &str| runtime?.resolve(symbol);
+        device.upload(memory.address(), &cubin.link_with(memory.address(), resolve)?)?;
         let stack = cubin.kernels().iter().map(|kernel| kernel.stack_bytes).max().unwrap_or(0);
-        device.reserve_local_memory(stack.saturating_add(LOCAL_RESERVED))?;
-        Ok(Self(Arc::new(Loaded { device: device.clone(), cubin, memory })))
+        let callee = runtime.map_or(0, |runtime| runtime.stack_bytes);
+        device.reserve_local_memory(stack.saturating_add(callee).saturating_add(LOCAL_RESERVED))?;
+        let registers = runtime.map_or(0, |runtime| runtime.registers);
+        Ok(Self(Arc::new(Loaded { device: device.clone(), cubin, memory, registers })))
     }
 
     /// What was loaded.
@@ -102,7 +112,8 @@ impl Kernel {
         dynamic_shared: u32,
         arguments: &[Argument],
     ) -> Result<Launch, Error> {
-        let info = self.info().clone();
+        let mut info = self.info().clone();
+        info.registers = info.registers.max(self.module.0.registers);
         let parameters = pack(&info, arguments)?;
         Ok(Launch { base: self.module.address(), info, grid, block, dynamic_shared, parameters })
     }

@@ -131,7 +131,7 @@ fn table() -> Result<String, CoverageError> {
 fn cubin(path: &Path) -> Result<String, CoverageError> {
     let (_, cubin) = source::cubin(path)?;
     let arch = Arch::from_sm(cubin.sm()).ok_or(SassError::Architecture(cubin.sm()))?;
-    let image = cubin.link(0).map_err(SassError::from)?;
+    let image = cubin.link_with(0, |_| Some(0)).map_err(SassError::from)?;
     // By spelling: how often, and why not.
     let mut used: BTreeMap<String, (usize, Option<String>)> = BTreeMap::new();
     for (_, range) in functions(&cubin) {
