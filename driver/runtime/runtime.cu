@@ -341,9 +341,11 @@ INLINE u32 take_words(u32* words, u32 word, u32 wanted) {
     return got;
 }
 
+// Gives them back, and lets searches begin there again: meanwhile others may have gone past the words.
 INLINE void release_words(u32* words, u32 word, u32 count) {
 #pragma unroll 1
     for (u32 i = 0; i < count; i++) exchange(&words[word + i], 0u);
+    atomicMin(&runtime_state.first, word);
 }
 
 // Takes `units`, which are already counted as taken; the first unit, or -1.
@@ -430,10 +432,10 @@ EXPORT void runtime_free(void* pointer) {
     __threadfence();
     if (units < WORD) {
         atomicAnd(&words[word], ~(mask_of(units) << unit % WORD));
+        atomicMin(&runtime_state.first, word);
     } else {
         release_words(words, word, units / WORD);
     }
-    atomicMin(&runtime_state.first, word);
     atomicAdd(&runtime_state.free_units, units);
     atomicAdd(&runtime_state.releases, 1u);
 }

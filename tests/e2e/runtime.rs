@@ -173,7 +173,7 @@ pub fn an_assertion_names_its_place_and_thread(place: &Place) {
     assert_eq!((assertion.block, assertion.thread), ([3, 0, 0], [8, 0, 0]));
     assert_eq!(assertion.threads, 1);
     // What an H200 says of a trap.
-    assert_eq!(assertion.fault.xid, 43);
+    assert_eq!(assertion.fault.xid, 13);
     let text = format!("device_runtime.cu:{line}: ");
     assert!(assertion.to_string().starts_with(&text), "{assertion}");
 

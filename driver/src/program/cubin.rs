@@ -340,11 +340,7 @@ impl Cubin {
     }
 
     /// The same with the addresses of what the cubin leaves undefined.
-    pub fn link_with(
-        &self,
-        base: u64,
-        resolve: impl Fn(&str) -> Option<u64>,
-    ) -> Result<Vec<u8>, CubinError> {
+    pub fn link_with(&self, base: u64, resolve: impl Fn(&str) -> Option<u64>) -> Result<Vec<u8>, CubinError> {
         let mut image = self.image.clone();
         for relocation in &self.relocations {
             let symbol = match relocation.symbol {

@@ -13,8 +13,8 @@ use layout::{
     ADDRESS, ASSERTION, BITMAP, BITMAP_WORDS, BLOCK, COUNT, FILE, FREE_UNITS, FUNCTION, HEAP, INVALID_FREE,
     KIND, LINE, MESSAGE, RING, RING_BYTES, TEXT, THREAD, UNIT, UNITS_PER_WORD, WRITTEN,
 };
-pub(crate) use print::Sink;
 use print::Ring;
+pub(crate) use print::Sink;
 
 use crate::{
     Device, Error,
@@ -67,8 +67,7 @@ impl Runtime {
     pub(crate) fn load(device: &Device) -> Result<Self, Error> {
         let sm = device.sm();
         let usable = |of: u32| of / 10 == sm / 10 && of <= sm;
-        let (_, bytes) =
-            CUBINS.iter().rfind(|(of, _)| usable(*of)).ok_or(Error::NoRuntime { device: sm })?;
+        let (_, bytes) = CUBINS.iter().rfind(|(of, _)| usable(*of)).ok_or(Error::NoRuntime { device: sm })?;
         let cubin = Cubin::parse(bytes)?;
         let options = device.options();
         let gpu = device.gpu();
@@ -96,8 +95,7 @@ impl Runtime {
         window.store32(BITMAP_WORDS, words)?;
         window.store32(FREE_UNITS, words * UNITS_PER_WORD as u32)?;
         device.upload(heap.address(), &vec![0; bitmap_bytes as usize])?;
-        let image = cubin
-            .link_with(code.address(), |symbol| (symbol == STATE).then_some(state.address()))?;
+        let image = cubin.link_with(code.address(), |symbol| (symbol == STATE).then_some(state.address()))?;
         device.upload(code.address(), &image)?;
 
         let functions = cubin.functions();

@@ -78,9 +78,10 @@ impl Ring {
         }
         // The bytes must be free before the GPU is told so.
         self.state.store64(TAIL, tail)?;
-        sink.0.write_all(&out).and_then(|()| sink.0.flush()).map_err(|error| Error::PrintSink {
-            error: error.to_string(),
-        })?;
+        sink.0
+            .write_all(&out)
+            .and_then(|()| sink.0.flush())
+            .map_err(|error| Error::PrintSink { error: error.to_string() })?;
         result
     }
 

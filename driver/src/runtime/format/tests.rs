@@ -665,7 +665,10 @@ fn every_conversion_prints_what_glibc_prints() {
 #[test]
 fn strings_come_in_the_order_of_their_conversions() {
     let some = Long(1);
-    assert_eq!(formatted("%s, %8s|%-8s|", &[some; 3], b"one\0two\0three\0").unwrap(), "one,      two|three   |");
+    assert_eq!(
+        formatted("%s, %8s|%-8s|", &[some; 3], b"one\0two\0three\0").unwrap(),
+        "one,      two|three   |"
+    );
     assert_eq!(formatted("%.2s|%s", &[some, Long(0)], b"on\0").unwrap(), "on|(null)");
     assert_eq!(formatted("%.3s|%.6s", &[Long(0); 2], &[]).unwrap(), "|(null)");
 }

@@ -292,6 +292,10 @@ fn one(
     cubin: &[u8],
     kernel: &str,
 ) -> Result<Done, LaunchError> {
+    if launch.json {
+        // What kernels print must not stand between the JSON.
+        device.print_to(std::io::stderr());
+    }
     let module = Module::load(device, cubin)?;
     let kernel = module.kernel(kernel)?;
     let name = |address, bytes, name: &str| {
@@ -320,7 +324,10 @@ fn one(
     let fault = |error| {
         let faults = simulated.faults();
         match error {
-            nv_driver::Error::ChannelFault(_) | nv_driver::Error::Timeout { .. } => {
+            nv_driver::Error::ChannelFault(_)
+            | nv_driver::Error::Assertion(_)
+            | nv_driver::Error::InvalidFree(_)
+            | nv_driver::Error::Timeout { .. } => {
                 LaunchError::Fault { kernel: kernel.info().name.clone(), error, faults }
             }
             error => LaunchError::Driver(error),
@@ -333,6 +340,10 @@ fn one(
         .and_then(|()| device.synchronize())
         .map_err(fault)?;
     let time = start.elapsed();
+    let lost = device.lost_prints()?;
+    if lost > 0 {
+        eprintln!("{lost} prints of the kernel are lost: their buffer was full");
+    }
     let after = counters(simulated, gpu);
     let mut outcomes = Vec::new();
     for (argument, (spec, buffer)) in launch.arguments.iter().zip(&buffers).enumerate() {

@@ -188,7 +188,8 @@ fn bmov(r: &mut Reader<'_>) -> Read<Micro> {
 fn lepc(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = r.plain_micro::<x::Lepc>();
     micro.d = r.to(0, 2)?;
-    micro.payload = if r.has(1) { r.label(1)? } else { next(r) };
+    // Without a label its own address: compilers take as much off again in front of a call by address.
+    micro.payload = if r.has(1) { r.label(1)? } else { r.instruction.address };
     Ok(micro)
 }
 
