@@ -249,8 +249,8 @@ INLINE void copy_text(char* to, const char* from, u32 size) {
     to[i] = 0;
 }
 
-// Ends the grid. The first caller leaves its failure for the CPU; the others wait for that, because a trap of theirs
-// would stop it.
+// Ends the grid. The first caller leaves its failure for the CPU and traps; the others only end, because a trap of
+// theirs would stop it.
 INLINE void fail(u32 kind, const char* message, const char* file, u32 line, const char* function, u64 address) {
     Failure& failure = runtime_state.failure;
     atomicAdd(&failure.count, 1u);
@@ -270,11 +270,9 @@ INLINE void fail(u32 kind, const char* message, const char* file, u32 line, cons
         __threadfence_system();
         *reinterpret_cast<volatile u32*>(&failure.written) = 1;
         __threadfence_system();
-    } else {
-#pragma unroll 1
-        while (*reinterpret_cast<volatile u32*>(&failure.written) == 0) __nanosleep(100);
+        asm volatile("trap;");
     }
-    asm volatile("trap;");
+    asm volatile("exit;");
 }
 
 EXPORT void runtime_assertfail(
