@@ -31,7 +31,7 @@ pub enum Half {
     Byte2,
     /// Byte 3 of the register, `.B3`.
     Byte3,
-    /// Low half and negated high half, `.H0_NH1`.
+    /// The low half in the high one's place and the high one, negated, in the low one's: `.H0_NH1`.
     LowNegatedHigh,
 }
 

@@ -76,11 +76,24 @@ handlers! {
             half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
         })
     };
-    /// HFMA2 with a second source `.H0_NH1`: its high half is negated.
+    /// HFMA2 with a second source `.H0_NH1`: the low half stands high, and the high one, negated, low.
     Hfma2Crossed = |core, op, mask| {
         core.map3_slow(op, mask, |a, b, c| {
-            half::hfma2(halves(op, 0, a), halves(op, 1, b ^ 1 << 31), halves(op, 2, c), mode(op))
+            let crossed = b.rotate_left(16) ^ 0x8000;
+            half::hfma2(halves(op, 0, a), halves(op, 1, crossed), halves(op, 2, c), mode(op))
         })
+    };
+    /// HFMA2.RELU in the lanes of a predicate, HFMA2 in the others.
+    Hfma2Relu = |core, op, mask| {
+        let chosen = core.predicate(op.from[0]);
+        let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            let mode = HalfMode { relu: bit(chosen, i), ..mode(op) };
+            out[i] = half::hfma2(halves(op, 0, a[i]), halves(op, 1, b[i]), halves(op, 2, c[i]), mode);
+        }
+        core.put(op.d, mask, &out);
+        Flow::Next
     };
     /// HMNMX2.XORSIGN: the sources' signs before their marks decide the result's.
     Hmnmx2Signs = |core, op, mask| {

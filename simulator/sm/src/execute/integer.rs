@@ -375,12 +375,14 @@ handlers! {
     /// IDP.4A.
     Idp4 = |core, op| {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
-        core.team3(op, |a, b, c| integer::idp_4a(a, b, c, sign_a, sign_b))
+        let negate = flag(op, 2);
+        core.team3(op, |a, b, c| integer::idp_4a(a, b, if negate { c.wrapping_neg() } else { c }, sign_a, sign_b))
     };
     /// IDP.2A.
     Idp2<const HIGH: bool> = |core, op| {
         let (sign_a, sign_b) = (sign(flag(op, 0)), sign(flag(op, 1)));
-        core.team3(op, |a, b, c| integer::idp_2a(a, b, c, HIGH, sign_a, sign_b))
+        let negate = flag(op, 2);
+        core.team3(op, |a, b, c| integer::idp_2a(a, b, if negate { c.wrapping_neg() } else { c }, HIGH, sign_a, sign_b))
     };
     /// VIADD.16x2.
     ViaddPacked = |core, op, mask| {

@@ -4,7 +4,7 @@ use sass::lane::half::{HalfFormat, HalfMode, Swizzle};
 use sass::{FieldId as F, Half, Op, Operand};
 
 use super::super::execute::half as x;
-use super::super::micro::Micro;
+use super::super::micro::{Micro, PredicateIn};
 use super::integer::boolean;
 use super::reader::{Read, Reader, Refusal, Widen};
 
@@ -13,7 +13,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Hadd2 => hadd2(r),
         Op::Hmul2 => arithmetic::<x::Hmul2>(r, 2),
         Op::Hfma2 => hfma2(r),
-        Op::Hfma2Mma => arithmetic::<x::Hfma2>(r, 3),
+        Op::Hfma2Mma => fused(r),
         Op::Hmnmx2 => hmnmx2(r),
         Op::Hset2 => hset2(r),
         Op::Hsetp2 => hsetp2(r),
@@ -46,8 +46,8 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
         Half::F32 => Swizzle::F32,
         Half::Low => Swizzle::H0H0,
         Half::High => Swizzle::H1H1,
-        // The handler negates the half before the marks of both.
-        Half::LowNegatedHigh if r.instruction.op == Op::Hfma2 && !source.marks.absolute => Swizzle::H1H0,
+        // The handler crosses them, before the marks of both.
+        Half::LowNegatedHigh if r.instruction.op == Op::Hfma2 => Swizzle::H1H0,
         other => return Err(Refusal::unsupported(format!("halves {other:?}"))),
     };
     micro.payload |= x::source_code(swizzle, source.marks.absolute, source.marks.negate, slot);
@@ -59,7 +59,7 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
     Ok(())
 }
 
-/// HFMA2, whose second source may negate one half only.
+/// HFMA2, whose second source may be crossed with one half negated.
 fn hfma2(r: &mut Reader<'_>) -> Read<Micro> {
     let crossed = match r.operand(2)? {
         Operand::Register { half, .. }
@@ -67,9 +67,25 @@ fn hfma2(r: &mut Reader<'_>) -> Read<Micro> {
         | Operand::Constant { half, .. } => half == Half::LowNegatedHigh,
         _ => false,
     };
-    let mut micro = arithmetic::<x::Hfma2>(r, 3)?;
+    let mut micro = fused(r)?;
     if crossed {
+        if micro.from[0] != PredicateIn::TRUE {
+            return Err(Refusal::unsupported("a crossed source with .RELU by predicate"));
+        }
         micro.run = r.plain_handler::<x::Hfma2Crossed>();
+    }
+    Ok(micro)
+}
+
+/// A fused multiply-add; a predicate behind its sources says where .RELU applies (measured on H200).
+fn fused(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = arithmetic::<x::Hfma2>(r, 3)?;
+    if r.flag(F::Relu) && r.instruction.operands().len() > 4 {
+        let chosen = r.predicate(4)?;
+        if chosen != PredicateIn::TRUE {
+            micro.from[0] = chosen;
+            micro.run = r.plain_handler::<x::Hfma2Relu>();
+        }
     }
     Ok(micro)
 }

@@ -393,8 +393,9 @@ fn idp(r: &mut Reader<'_>) -> Read<Micro> {
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
-    micro.c = r.plain(3, 1)?;
-    micro.extra = bits(&signs);
+    let (c, negate) = r.negatable(3)?;
+    micro.c = c;
+    micro.extra = bits(&[signs[0], signs[1], negate]);
     Ok(micro)
 }
 

@@ -129,9 +129,11 @@ impl Operands {
             Half::High => Swizzle::H1H1,
             _ => Swizzle::H1H0,
         };
-        let flip = if self.parts[n] == Half::LowNegatedHigh { 1 << 31 } else { 0 };
         let (absolute, negate) = (self.marks[n].absolute, self.marks[n].negate);
-        half::modify(swizzle.apply(self.word(n) ^ flip, format), absolute, negate)
+        let (low, high) = swizzle.apply(self.word(n), format);
+        // Measured on H200: the halves change places before the marks count.
+        let crossed = self.parts[n] == Half::LowNegatedHigh;
+        half::modify(if crossed { (high ^ 0x8000, low) } else { (low, high) }, absolute, negate)
     }
 }
 
@@ -505,6 +507,8 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
             let mode = half_mode(i);
             let h = |n: usize| o.halves(n, mode.format);
             let compare = FloatCompare::from_code(i.field(F::Compare).unwrap_or(0));
+            // A predicate behind a product's sources says where .RELU applies (measured on H200).
+            let fused = HalfMode { relu: mode.relu && o.read.first().copied().unwrap_or(true), ..mode };
             match i.op {
                 Op::Hadd2 if flag(i, F::Float32) => word(half::hadd_f32(h(0).0, h(1).0, mode.format)),
                 Op::Hadd2 => word(half::hadd2(h(0), h(1), mode)),
@@ -536,7 +540,7 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
                     let (x, y) = half::hsetp2(h(0), h(1), compare, mode, both, boolean(i), o.read[0]);
                     Some((BEFORE, [x, y]))
                 }
-                _ => word(half::hfma2(h(0), h(1), h(2), mode)),
+                _ => word(half::hfma2(h(0), h(1), h(2), fused)),
             }
         }
         Op::F2i | Op::F2f | Op::Frnd => {
