@@ -230,13 +230,14 @@ impl Channel {
     fn taken(&self, ring: &Ring) -> Result<u64, Error> {
         let get = self.group.area.window()?.load32(self.userd() + USERD_GP_GET)?;
         let behind = (ring.put as u32).wrapping_sub(get) & (ENTRIES - 1);
-        Ok(ring.put - u64::from(behind))
+        // Whatever the word says: the GPU can write it.
+        Ok(ring.put.saturating_sub(behind.into()))
     }
 
     /// Number of the last fence that the GPU has reached.
     fn reached(&self, ring: &Ring) -> Result<u64, Error> {
         let word = self.notifier.window()?.load32(FENCE_WORD)?;
-        Ok(ring.fences - u64::from((ring.fences as u32).wrapping_sub(word)))
+        Ok(ring.fences.saturating_sub((ring.fences as u32).wrapping_sub(word).into()))
     }
 
     /// Waits until `enough` is true. What runs out is `name`, of which `needed` more is wanted.

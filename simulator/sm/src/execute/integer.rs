@@ -7,7 +7,7 @@ use sass::lane::{IntegerCompare, IntegerType, Sign, Width};
 use super::super::avx2;
 use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit, map};
-use super::super::micro::{Flow, Micro};
+use super::super::micro::{Flow, Level, Micro};
 use super::handlers;
 
 #[inline(always)]
@@ -78,6 +78,24 @@ const PERMUTE: [PermuteMode; 7] = [
 /// PRMT's mode in a payload.
 pub(crate) fn permute_code(mode: PermuteMode) -> u64 {
     PERMUTE.iter().position(|known| *known == mode).unwrap_or(0) as u64
+}
+
+/// 64-bit products and sums of IMAD.WIDE and IMAD.HI, and the lanes that carry.
+#[inline(always)]
+fn wide_carry<L: Level>(core: &Core<'_>, op: &Micro) -> ([u64; LANES], u32) {
+    let (flip, extended, sign) = (flag(op, 0), flag(op, 1), sign(flag(op, 2)));
+    let p = core.predicate(op.from[0]);
+    let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
+    let mut out = [0; LANES];
+    let mut carries = [0; LANES];
+    for i in 0..LANES {
+        let c = if flip { !c[i] } else { c[i] };
+        let carry = if extended { bit(p, i) } else { flip };
+        let (v, over) = integer::imad_wide_carry(a[i], b[i], c, carry, sign);
+        out[i] = v;
+        carries[i] = u32::from(over).wrapping_neg();
+    }
+    (out, L::signs(&carries))
 }
 
 handlers! {
@@ -188,38 +206,16 @@ handlers! {
     };
     /// IMAD.WIDE with carries, or with the addend negated.
     MadWideCarry = |core, op, mask| {
-        let (flip, extended, sign) = (flag(op, 0), flag(op, 1), sign(flag(op, 2)));
-        let p = core.predicate(op.from[0]);
-        let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
-        let mut out = [0; LANES];
-        let mut carries = [0; LANES];
-        for i in 0..LANES {
-            let c = if flip { !c[i] } else { c[i] };
-            let carry = if extended { bit(p, i) } else { flip };
-            let (v, over) = integer::imad_wide_carry(a[i], b[i], c, carry, sign);
-            out[i] = v;
-            carries[i] = u32::from(over).wrapping_neg();
-        }
+        let (out, carries) = wide_carry::<L>(core, op);
         core.put_pair(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, L::signs(&carries));
+        core.put_predicate(op.to[0], mask, carries);
         Flow::Next
     };
     /// IMAD.HI.
     MadHigh = |core, op, mask| {
-        let (flip, extended, sign) = (flag(op, 0), flag(op, 1), sign(flag(op, 2)));
-        let p = core.predicate(op.from[0]);
-        let (a, b, c) = (core.row(op.a), core.row(op.b), core.pair(op.c));
-        let mut out = [0; LANES];
-        let mut carries = [0; LANES];
-        for i in 0..LANES {
-            let c = if flip { !c[i] } else { c[i] };
-            let carry = if extended { bit(p, i) } else { flip };
-            let (v, over) = integer::imad_wide_carry(a[i], b[i], c, carry, sign);
-            out[i] = (v >> 32) as u32;
-            carries[i] = u32::from(over).wrapping_neg();
-        }
-        core.put(op.d, mask, &out);
-        core.put_predicate(op.to[0], mask, L::signs(&carries));
+        let (out, carries) = wide_carry::<L>(core, op);
+        core.put(op.d, mask, &map(&out, |v| (v >> 32) as u32));
+        core.put_predicate(op.to[0], mask, carries);
         Flow::Next
     };
     /// ISETP.

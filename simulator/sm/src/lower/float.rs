@@ -59,6 +59,18 @@ fn mode(r: &mut Reader<'_>) -> Read<(x::Modifiers, bool)> {
     Ok((x::Modifiers { rounding, subnormals, saturate, scale: 0 }, simple))
 }
 
+/// The handler of an operation to nearest, which is compiled with and without `.FTZ` and marks.
+macro_rules! to_nearest {
+    ($r:ident, $handler:ident, $modifiers:ident, $micro:ident) => {
+        match ($modifiers.subnormals == x::FLUSH, $micro.extra != 0) {
+            (false, false) => $r.handler::<x::$handler<false, false>>(),
+            (false, true) => $r.handler::<x::$handler<false, true>>(),
+            (true, false) => $r.handler::<x::$handler<true, false>>(),
+            (true, true) => $r.handler::<x::$handler<true, true>>(),
+        }
+    };
+}
+
 fn fadd(r: &mut Reader<'_>) -> Read<Micro> {
     let (modifiers, simple) = mode(r)?;
     let mut micro = r.plain_micro::<x::FaddGeneral>();
@@ -68,12 +80,7 @@ fn fadd(r: &mut Reader<'_>) -> Read<Micro> {
     marks(&mut micro, 0, a);
     marks(&mut micro, 1, b);
     if simple {
-        micro.run = match (modifiers.subnormals == x::FLUSH, micro.extra != 0) {
-            (false, false) => r.handler::<x::Fadd<false, false>>(),
-            (false, true) => r.handler::<x::Fadd<false, true>>(),
-            (true, false) => r.handler::<x::Fadd<true, false>>(),
-            (true, true) => r.handler::<x::Fadd<true, true>>(),
-        };
+        micro.run = to_nearest!(r, Fadd, modifiers, micro);
     }
     Ok(micro)
 }
@@ -97,12 +104,7 @@ fn fmul(r: &mut Reader<'_>) -> Read<Micro> {
     marks(&mut micro, 0, a);
     marks(&mut micro, 1, b);
     if simple && modifiers.scale == 0 {
-        micro.run = match (modifiers.subnormals == x::FLUSH, micro.extra != 0) {
-            (false, false) => r.handler::<x::Fmul<false, false>>(),
-            (false, true) => r.handler::<x::Fmul<false, true>>(),
-            (true, false) => r.handler::<x::Fmul<true, false>>(),
-            (true, true) => r.handler::<x::Fmul<true, true>>(),
-        };
+        micro.run = to_nearest!(r, Fmul, modifiers, micro);
     }
     Ok(micro)
 }
@@ -117,12 +119,7 @@ fn ffma(r: &mut Reader<'_>) -> Read<Micro> {
     marks(&mut micro, 1, b);
     marks(&mut micro, 2, c);
     if simple {
-        micro.run = match (modifiers.subnormals == x::FLUSH, micro.extra != 0) {
-            (false, false) => r.handler::<x::Ffma<false, false>>(),
-            (false, true) => r.handler::<x::Ffma<false, true>>(),
-            (true, false) => r.handler::<x::Ffma<true, false>>(),
-            (true, true) => r.handler::<x::Ffma<true, true>>(),
-        };
+        micro.run = to_nearest!(r, Ffma, modifiers, micro);
     }
     Ok(micro)
 }

@@ -484,30 +484,9 @@ fn vabsdiff4(r: &mut Reader<'_>) -> Read<Micro> {
     Ok(micro)
 }
 
-/// I2I: always from 32 bits with sign, and always clamped.
-fn i2i(r: &mut Reader<'_>) -> Read<Micro> {
-    let (payload, signed) = match r.spelling(F::DestinationType) {
-        ".U8" => (8, false),
-        ".S8" => (8, true),
-        ".U16" => (16, false),
-        ".S16" => (16, true),
-        other => return Err(Refusal::unsupported(format!("type {other}"))),
-    };
-    match (r.spelling(F::SourceType), r.spelling(F::Saturate)) {
-        (".S32", ".SAT") => {}
-        (from, saturate) => return Err(Refusal::unsupported(format!("form {from}{saturate}"))),
-    }
-    let mut micro = r.plain_micro::<x::I2i>();
-    micro.d = r.to(0, 1)?;
-    micro.b = r.plain(1, 1)?;
-    micro.payload = payload;
-    micro.extra = bits(&[signed]);
-    Ok(micro)
-}
-
-/// I2IP: the bits of a number in the payload. The third source is what stands above the packed numbers.
-fn i2ip(r: &mut Reader<'_>) -> Read<Micro> {
-    let (width, signed) = match r.spelling(F::DestinationType) {
+/// What I2I and I2IP make, in bits, and whether it has a sign: always from 32 bits with sign, and always clamped.
+fn narrowed(r: &mut Reader<'_>) -> Read<(u64, bool)> {
+    let to = match r.spelling(F::DestinationType) {
         ".U2" => (2, false),
         ".S2" => (2, true),
         ".U4" => (4, false),
@@ -522,6 +501,22 @@ fn i2ip(r: &mut Reader<'_>) -> Read<Micro> {
         (".S32", ".SAT") => {}
         (from, saturate) => return Err(Refusal::unsupported(format!("form {from}{saturate}"))),
     }
+    Ok(to)
+}
+
+fn i2i(r: &mut Reader<'_>) -> Read<Micro> {
+    let (width, signed) = narrowed(r)?;
+    let mut micro = r.plain_micro::<x::I2i>();
+    micro.d = r.to(0, 1)?;
+    micro.b = r.plain(1, 1)?;
+    micro.payload = width;
+    micro.extra = bits(&[signed]);
+    Ok(micro)
+}
+
+/// I2IP: the bits of a number in the payload. The third source is what stands above the packed numbers.
+fn i2ip(r: &mut Reader<'_>) -> Read<Micro> {
+    let (width, signed) = narrowed(r)?;
     let mut micro = r.plain_micro::<x::I2ip>();
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
