@@ -149,6 +149,14 @@ impl<T: Element> Buffer<T> {
         Ok(values)
     }
 
+    /// All elements as they are now, while work may be under way, or after its channel has died. The buffer must be
+    /// visible to the CPU.
+    pub fn peek(&self) -> Result<Vec<T>, Error> {
+        let mut bytes = vec![0; self.bytes() as usize];
+        self.held.allocation.window()?.read(0, &mut bytes)?;
+        Ok(T::decode(&bytes))
+    }
+
     /// Makes the buffer reachable, at the same address, for another device of the same system.
     pub fn share_with(&self, device: &Device) -> Result<(), Error> {
         self.held.allocation.map(device.gpu())

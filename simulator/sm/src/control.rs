@@ -198,6 +198,9 @@ pub(super) fn step(
             if step == Step::Nanosleep {
                 block.cta.spins += NAP;
             }
+            if warp.waiting != 0 {
+                warp.relieve(active);
+            }
             if group == warp.runnable() && step == Step::Yield {
                 return Ok(After::Together(next));
             }

@@ -8,6 +8,9 @@ pub(super) const WARPSYNC: u8 = 16;
 /// What a lane waits for at barrier 0; the others follow.
 pub(super) const BARRIER: u8 = 32;
 
+/// How often lanes give way before those that wait for them do not any more.
+const PATIENCE: u32 = 32;
+
 /// One warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -23,6 +26,8 @@ pub(crate) struct Warp {
     waits: [u8; LANES],
     /// Lanes that give way to others.
     pub yielded: u32,
+    /// How often lanes gave way while others waited for them.
+    patience: u32,
     /// Program counters of the lanes for which `common` does not speak.
     scattered: [u64; LANES],
     /// The program counter of all lanes that could run, where it is the same; of all live lanes if none could run.
@@ -50,6 +55,7 @@ impl Warp {
             waiting: 0,
             waits: [0; LANES],
             yielded: 0,
+            patience: 0,
             scattered: [0; LANES],
             common: None,
             convergence: [[0; LANES]; 16],
@@ -65,6 +71,7 @@ impl Warp {
         self.alive = if threads >= 32 { FULL } else { (1 << threads) - 1 };
         self.waiting = 0;
         self.yielded = 0;
+        self.patience = 0;
         self.common = Some(pc);
         for predicates in [0..7, 8..15] {
             self.predicates[predicates].fill(0);
@@ -267,6 +274,32 @@ impl Warp {
                     None => ballot(|i| self.members[i] == self.members[lane]),
                 };
                 left &= !(same & arrived);
+            }
+        }
+    }
+
+    /// Lanes give way, and others wait at convergence barriers. Compilers let the holder of a lock wait there for those
+    /// that spin for it: a barrier at which all that are missing have given way, again and again, is one that those who
+    /// wait leave without them.
+    pub fn relieve(&mut self, active: u32) {
+        self.patience += 1;
+        if self.patience < PATIENCE {
+            return;
+        }
+        self.patience = 0;
+        for code in 0..WARPSYNC {
+            let waiting = self.at(code);
+            let barrier = self.convergence[usize::from(code)];
+            let given_way = self.yielded | active;
+            let relieved = ballot(|i| {
+                let missing = barrier[i] & self.alive & !waiting;
+                bit(waiting, i) && missing & !(given_way & self.runnable()) == 0
+            });
+            if relieved != 0 {
+                for lane in each(self.alive & !relieved) {
+                    self.convergence[usize::from(code)][lane] &= !relieved;
+                }
+                self.wake(relieved);
             }
         }
     }

@@ -83,6 +83,8 @@ struct Place {
 
 /// Instructions of a warp before the next has its turn.
 const SLICE: i64 = 4096;
+/// What a warp's instructions take off the block's budget by waiting, after which others are looked after.
+const PAUSE: u32 = 4096;
 /// Instructions of a block before another is looked after.
 const TURN: i64 = 1 << 16;
 
@@ -246,15 +248,15 @@ impl Worker {
             ran = true;
             let members = team.index.into_iter().take(team.count);
             let slice = members.clone().map(|index| left[usize::from(index)]).min().unwrap_or(0);
+            let before = block.cta.spins;
             let executed = self.run_team(cache, launch, block, team, place, slice)?;
+            // Warps that look at what others write, or sleep, let the others have their turn: those may be further on.
+            let waited = block.cta.spins - before >= PAUSE;
             for index in members {
                 left[usize::from(index)] -= executed;
-                if left[usize::from(index)] <= 0 {
+                if waited || left[usize::from(index)] <= 0 {
                     pending &= !(1 << index);
                 }
-            }
-            if i64::from(block.cta.spins) > TURN {
-                return Ok(ran);
             }
         }
     }
