@@ -16,6 +16,15 @@ use crate::{
 const SLOT: u64 = 16;
 const PAGE: u64 = 4 << 10;
 
+/// How long a wait does nothing but look.
+const SPIN: Duration = Duration::from_micros(20);
+/// How long it lets others run between looks, after that.
+const YIELD: Duration = Duration::from_micros(200);
+/// How long it sleeps between looks in the end.
+const SLEEP: Duration = Duration::from_micros(50);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 32;
+
 /// Pages of slots, mapped for every GPU of the system.
 #[derive(Debug)]
 pub(crate) struct SignalPool {
@@ -108,25 +117,25 @@ impl Signal {
         mut check: impl FnMut() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let start = Instant::now();
-        let mut spins = 0u32;
         loop {
-            let now = self.value()?;
-            if now >= value {
-                return Ok(());
-            }
-            spins = spins.saturating_add(1);
-            if spins < 200 {
+            let mut now = 0;
+            for _ in 0..LOOKS {
+                now = self.value()?;
+                if now >= value {
+                    return Ok(());
+                }
                 std::hint::spin_loop();
-                continue;
             }
             check()?;
-            if start.elapsed() > deadline {
+            let waited = start.elapsed();
+            if waited > deadline {
                 return Err(Error::Timeout { after: deadline, wanted: value, value: now });
             }
-            if spins < 400 {
+            // Small work is done before a sleep would end.
+            if waited > YIELD {
+                std::thread::sleep(SLEEP);
+            } else if waited > SPIN {
                 std::thread::yield_now();
-            } else {
-                std::thread::sleep(Duration::from_micros(50));
             }
         }
     }

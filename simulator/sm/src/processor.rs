@@ -68,6 +68,8 @@ impl Configuration {
 #[derive(Debug)]
 struct Shared {
     configuration: Configuration,
+    /// Most threads of a launch. To ask the system how many processors there are takes longer than a small launch.
+    threads: usize,
     cache: CodeCache,
     /// Workers without work.
     workers: Mutex<Vec<Worker>>,
@@ -111,8 +113,14 @@ const PATIENCE: usize = 64;
 impl Processor {
     /// SMs without work.
     pub fn new(configuration: Configuration) -> Self {
+        let threads = match (configuration.seed, configuration.threads) {
+            (Some(_), _) => 1,
+            (None, 0) => thread::available_parallelism().map_or(1, usize::from),
+            (None, threads) => threads,
+        };
         let shared = Shared {
             configuration,
+            threads,
             cache: CodeCache::new(Features::detect()),
             workers: Mutex::default(),
             launches: AtomicU64::new(0),
@@ -145,11 +153,7 @@ impl Processor {
         };
         let prepared = Prepared::new(launch, map).map_err(refuse)?;
         let configuration = &self.shared.configuration;
-        let threads = match (configuration.seed, configuration.threads) {
-            (Some(_), _) => 1,
-            (None, 0) => thread::available_parallelism().map_or(1, usize::from),
-            (None, threads) => threads,
-        };
+        let threads = self.shared.threads;
         let blocks = prepared.blocks;
         let workers = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, threads);
         let number = self.shared.launches.fetch_add(1, Ordering::Relaxed);

@@ -4,10 +4,10 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread::{self, JoinHandle, Thread},
     time::{Duration, Instant},
 };
 
@@ -31,10 +31,19 @@ use crate::{
 /// done), hence the short first period; the later ones keep an idle process from using the processor.
 const POLL_BUSY: Duration = Duration::from_micros(20);
 const POLL_IDLE: Duration = Duration::from_micros(200);
-const POLL_QUIET: Duration = Duration::from_millis(2);
+const POLL_QUIET: Duration = Duration::from_millis(8);
 /// Polls without work after which the longer periods begin: about 0.1 s, then 2 s.
 const BUSY_POLLS: u32 = 3000;
 const IDLE_POLLS: u32 = 10_000;
+
+/// How long a channel that ran out of work looks for more before its thread sleeps: to wake a thread takes longer than a
+/// small launch, and a client that waits for every launch makes the next one soon.
+const WATCH: Duration = Duration::from_micros(50);
+/// Looks at the doorbell between two looks at the put pointer and the clock.
+const LOOKS: u32 = 32;
+/// Whether looking keeps nobody else from running: the client needs a processor of its own.
+static CAN_WATCH: LazyLock<bool> =
+    LazyLock::new(|| thread::available_parallelism().is_ok_and(|processors| processors.get() > 1));
 
 /// How long a blocked acquire sleeps between two looks at memory: at first, and at most.
 const BLOCKED_FIRST: Duration = Duration::from_micros(5);
@@ -68,13 +77,6 @@ pub(crate) struct SharedCounters {
     pub(crate) releases: AtomicU64,
 }
 
-/// What wakes a channel's thread.
-#[derive(Debug, Default)]
-struct Signal {
-    /// Something may have changed since the thread last looked.
-    look: bool,
-}
-
 /// A channel as all threads see it.
 pub(crate) struct Slot {
     pub(crate) id: ChannelId,
@@ -93,8 +95,10 @@ pub(crate) struct Slot {
     dead: AtomicBool,
     removed: AtomicBool,
     state: Mutex<ChannelState>,
-    signal: Mutex<Signal>,
-    wake: Condvar,
+    /// Something may have changed since the channel's thread last looked.
+    look: AtomicBool,
+    /// The channel's thread, once it runs.
+    thread: OnceLock<Thread>,
     host: Weak<Shared>,
 }
 
@@ -128,27 +132,49 @@ impl Slot {
     }
 
     fn wake(&self) {
-        lock(&self.signal).look = true;
-        self.wake.notify_all();
+        self.look.store(true, Ordering::Release);
+        // A thread that does not run yet looks at everything first.
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
     }
 
     fn set_state(&self, state: ChannelState) {
         *lock(&self.state) = state;
     }
 
-    /// Sleeps until woken, or for `limit`. Returns at once if there was a wake since the last call.
+    /// Sleeps until woken, or for `limit`. Returns at once if there was a wake since the last call, and sometimes for no
+    /// reason.
     fn sleep(&self, limit: Option<Duration>) {
-        let mut signal = lock(&self.signal);
-        while !signal.look {
+        if !self.look.load(Ordering::Acquire) {
             match limit {
-                None => signal = self.wake.wait(signal).unwrap_or_else(PoisonError::into_inner),
-                Some(limit) => {
-                    signal = self.wake.wait_timeout(signal, limit).unwrap_or_else(PoisonError::into_inner).0;
-                    break;
-                }
+                None => thread::park(),
+                Some(limit) => thread::park_timeout(limit),
             }
         }
-        signal.look = false;
+        self.look.swap(false, Ordering::AcqRel);
+    }
+
+    /// Looks for work for a while without sleeping. Whether there may be some.
+    fn watch(&self) -> bool {
+        if !*CAN_WATCH {
+            return false;
+        }
+        let end = Instant::now() + WATCH;
+        loop {
+            for _ in 0..LOOKS {
+                if self.look.load(Ordering::Acquire) {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if self.has_new_entries() {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+        }
     }
 
     fn has_new_entries(&self) -> bool {
@@ -164,6 +190,8 @@ impl Slot {
     /// The life of the channel's thread.
     fn run(&self) {
         wake_on_time();
+        // Set once: a slot has one thread.
+        let _ = self.thread.set(thread::current());
         let mut pushbuffer = Pushbuffer::new(self.generation);
         let mut blocked = BLOCKED_FIRST;
         let mut tries = 0u32;
@@ -198,7 +226,11 @@ impl Slot {
                 Ok(Step::Idle) => {
                     (blocked, tries) = (BLOCKED_FIRST, 0);
                     self.set_state(ChannelState::Idle);
-                    self.sleep(None);
+                    if self.watch() {
+                        self.look.swap(false, Ordering::AcqRel);
+                    } else {
+                        self.sleep(None);
+                    }
                 }
                 Ok(Step::Blocked { address, payload }) => {
                     self.set_state(ChannelState::Blocked { address, payload });
@@ -438,8 +470,8 @@ impl Host {
             dead: AtomicBool::new(false),
             removed: AtomicBool::new(false),
             state: Mutex::new(ChannelState::Disabled),
-            signal: Mutex::default(),
-            wake: Condvar::new(),
+            look: AtomicBool::new(false),
+            thread: OnceLock::new(),
             host: Arc::downgrade(&self.shared),
         });
         let worker = Arc::clone(&slot);
@@ -518,8 +550,8 @@ impl Host {
     /// The doorbell: looks at the channel of that token. Unknown tokens are ignored, as the card does.
     pub fn doorbell(&self, token: u32) {
         self.shared.announced.store(true, Ordering::Relaxed);
-        for slot in self.shared.slots().iter().filter(|slot| slot.spec.token == token) {
-            slot.wake();
+        for entry in lock(&self.shared.channels).values().filter(|entry| entry.slot.spec.token == token) {
+            entry.slot.wake();
         }
     }
 
