@@ -29,6 +29,8 @@ struct Style {
     wild: u64,
     /// Fractions of few bits, or of all.
     few: bool,
+    /// Unless zero: whole numbers of up to so many bits, in units of two to the exponent.
+    whole: u32,
 }
 
 /// A number of so many exponent and fraction bits.
@@ -43,11 +45,18 @@ fn number(random: &mut Random, style: &Style, exponent_bits: u32, fraction_bits:
         return sign;
     }
     let bias = (1 << (exponent_bits - 1)) - 1;
+    let fractions = (1u64 << fraction_bits) - 1;
+    if style.whole != 0 {
+        let whole = (bits >> 8 & ((1 << (bits >> 40 & 31)) - 1)) & ((1 << style.whole) - 1);
+        let Some(top) = whole.checked_ilog2() else { return sign };
+        let field = (bias + style.exponent + i64::from(top)).clamp(0, (1 << exponent_bits) - 2) as u64;
+        return sign | field << fraction_bits | (whole << fraction_bits >> top) & fractions;
+    }
     let field = bias + style.exponent + random.below(2 * style.spread as u64 + 1) as i64 - style.spread;
     let field = field.clamp(0, (1 << exponent_bits) - 2) as u64;
-    let fraction = bits >> 8 & ((1 << fraction_bits) - 1);
+    let fraction = bits >> 8 & fractions;
     let fraction = if style.few { fraction & fraction >> 1 & fraction << 1 } else { fraction };
-    sign | field << fraction_bits | fraction & ((1 << fraction_bits) - 1)
+    sign | field << fraction_bits | fraction & fractions
 }
 
 fn fragment(random: &mut Random, style: &Style, factor: Factor, registers: usize) -> Vec<Register> {
@@ -76,10 +85,19 @@ fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
             zeros: [0, 0, 1, 8, 14, 15][random.below(6) as usize],
             wild: [0, 0, 0, 0, 1, 64][random.below(6) as usize],
             few: random.below(3) == 0,
+            whole: 0,
         };
-        let (left, right, mut addend) = (style(8), style(8), style(24));
+        let (mut left, mut right, mut addend) = (style(8), style(8), style(24));
         if tile % 8 == 0 {
             addend.exponent *= 5;
+        }
+        if tile % 4 == 2 {
+            // Nothing is cut off, or just about.
+            left.whole = 1 + random.below(13) as u32;
+            right.whole = 1 + random.below(13) as u32;
+            addend.whole = 1 + random.below(27) as u32;
+            let step = random.below(3) as i64 - 1;
+            addend.exponent = left.exponent + right.exponent + if tile % 8 == 2 { step } else { 0 };
         }
         let a = fragment(&mut random, &left, form.factors[0], registers.a);
         let b = fragment(&mut random, &right, form.factors[1], registers.b);

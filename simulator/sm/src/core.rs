@@ -316,6 +316,16 @@ impl<'a> Core<'a> {
         unsafe { &mut *row.cast() }
     }
 
+    /// Source rows of an operand of so many registers.
+    ///
+    /// # Safety
+    /// `index` is a source for which lowering checked as many registers.
+    #[inline(always)]
+    pub unsafe fn source_rows(&self, index: RowIndex, count: usize) -> &[[u32; LANES]] {
+        // SAFETY: rows lie one after the other without gaps, and handlers hold no other reference while they write one.
+        unsafe { std::slice::from_raw_parts(self.pointer(index).cast(), count) }
+    }
+
     /// A register pair: the low word in the first row.
     #[inline(always)]
     pub fn pair(&self, index: RowIndex) -> [u64; LANES] {

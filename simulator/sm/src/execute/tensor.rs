@@ -149,16 +149,20 @@ handlers! {
     FloatMma = |core, op, mask| {
         let (form, numerics) = float_form(op.payload);
         let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
-        let mut a: [_; 4] = fragment(core, op.a, na);
-        let mut b: [_; 4] = fragment(core, op.b, nb);
-        let c: [_; 4] = fragment(core, op.c, nc);
+        // SAFETY: lowering checked the sources for the form's numbers of registers.
+        let [mut a, mut b, c] =
+            unsafe { [(op.a, na), (op.b, nb), (op.c, nc)].map(|(row, count)| core.source_rows(row, count)) };
+        let (mut negated_a, mut negated_b): ([_; 4], [_; 4]);
         if op.extra & 1 != 0 {
-            negate(&mut a, form.factors[0]);
+            negated_a = fragment(core, op.a, na);
+            negate(&mut negated_a, form.factors[0]);
+            a = &negated_a[..na];
         }
         if op.extra & 2 != 0 {
-            negate(&mut b, form.factors[1]);
+            negated_b = fragment(core, op.b, nb);
+            negate(&mut negated_b, form.factors[1]);
+            b = &negated_b[..nb];
         }
-        let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
         #[cfg(target_arch = "x86_64")]
         if L::AVX2 {
             // SAFETY: handlers of this level run only on processors that have the features.

@@ -8,6 +8,9 @@
 //! subnormal factor counts with the exponent of the smallest normal number. Operands that this does not hold
 //! for (infinities, NaNs, exponents near the ends of BF16 and TF32) are for the long way.
 //!
+//! Where all factors are small whole numbers times one power of two, and so are the addends, nothing is ever cut
+//! off, and the sums are sums of 16-bit products: see [`whole`].
+//!
 //! The functions are safe for code that has the features itself; any other caller must know the processor.
 
 use std::arch::x86_64::*;
@@ -329,6 +332,191 @@ fn finish<const HALF: bool>(numerics: Numerics, first: __m128i, second: __m128i,
     }
 }
 
+/// Factors are less than two to this many times the unit of their matrix.
+const WHOLE_BITS: i32 = 12;
+/// The exponent field of an FP32 unit that every addend and result is a multiple of may be this far from that of 1.0.
+const WHOLE_REACH: i32 = 90;
+
+/// Eight registers of whole numbers: words `8 * i` to `8 * i + 7` of a register as vector `i`.
+type WholeRegister = [__m256i; 4];
+
+/// Writes the elements of `N` registers as signed 16-bit multiples of the largest power of two that they are all multiples of,
+/// and returns its exponent. `None` where they would need more than [`WHOLE_BITS`].
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn whole_numbers<const FACTOR: u8, const N: usize>(
+    fragment: &[Register],
+    registers: &mut [WholeRegister; N],
+) -> Option<i32> {
+    let mut largest = _mm256_setzero_si256();
+    for (to, from) in registers.iter_mut().zip(fragment) {
+        let (eights, _) = from.as_chunks::<8>();
+        for (to, eight) in to.iter_mut().zip(eights) {
+            *to = integers(eight);
+            let magnitude = _mm256_and_si256(*to, _mm256_set1_epi16(i16::MAX));
+            largest = _mm256_max_epu16(largest, magnitude);
+        }
+    }
+    let largest = _mm_max_epu16(_mm256_castsi256_si128(largest), _mm256_extracti128_si256::<1>(largest));
+    // The instruction finds the smallest: of the complements.
+    let least = _mm_minpos_epu16(_mm_xor_si128(largest, _mm_set1_epi32(-1)));
+    let largest = !(_mm_extract_epi16::<0>(least) as u16);
+    // One more than the exponent of the largest element; of tiny ones it may be too large, and then they are no
+    // multiples of the unit.
+    let exponent = match FACTOR {
+        F16 => i32::from(largest >> 10).max(1) - 14,
+        _ => (i32::from(largest >> 7) - 126).max(-WHOLE_REACH),
+    };
+    let unit = exponent - WHOLE_BITS;
+    if unit.abs() > WHOLE_REACH {
+        return None;
+    }
+    let (scale, weight) = (splat(power_bits(-unit)), splat(power_bits(unit)));
+    let mut broken = _mm256_setzero_ps();
+    for word in registers.iter_mut().flatten() {
+        let [first, second] = match FACTOR {
+            F16 => [
+                _mm256_cvtph_ps(_mm256_castsi256_si128(*word)),
+                _mm256_cvtph_ps(_mm256_extracti128_si256::<1>(*word)),
+            ],
+            _ => [
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(*word)),
+                _mm256_castsi256_ps(_mm256_and_si256(*word, _mm256_set1_epi32(-1 << 16))),
+            ],
+        };
+        let [low, high] = [first, second].map(|value| {
+            let number = _mm256_cvttps_epi32(_mm256_mul_ps(value, scale));
+            let again = _mm256_mul_ps(_mm256_cvtepi32_ps(number), weight);
+            (number, _mm256_cmp_ps::<_CMP_NEQ_UQ>(again, value))
+        });
+        broken = _mm256_or_ps(broken, _mm256_or_ps(low.1, high.1));
+        *word = match FACTOR {
+            // Packing works within halves.
+            F16 => _mm256_permute4x64_epi64::<0xd8>(_mm256_packs_epi32(low.0, high.0)),
+            _ => _mm256_blend_epi16::<0xaa>(low.0, _mm256_slli_epi32::<16>(high.0)),
+        };
+    }
+    if _mm256_movemask_ps(broken) != 0 {
+        return None;
+    }
+    // The larger the unit, the more room have addends.
+    let mut all = _mm256_setzero_si256();
+    for word in registers.iter().flatten() {
+        all = _mm256_or_si256(all, *word);
+    }
+    let [a, b, c, d] = words(_mm_or_si128(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all)));
+    let all = a | b | c | d;
+    let zeros = ((all | all >> 16) & 0xffff | 1 << WHOLE_BITS).trailing_zeros() as i32;
+    let count = _mm_cvtsi32_si128(zeros);
+    for word in registers.iter_mut().flatten() {
+        *word = _mm256_sra_epi16(*word, count);
+    }
+    Some(unit + zeros)
+}
+
+/// The whole numbers of a register of B, for each of the four pairs in a column: of the columns in the order of
+/// [`addends`].
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn columns([a, b, c, d]: WholeRegister) -> WholeRegister {
+    let (low0, high0) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+    let (low1, high1) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+    [
+        _mm256_unpacklo_epi64(low0, low1),
+        _mm256_unpackhi_epi64(low0, low1),
+        _mm256_unpacklo_epi64(high0, high1),
+        _mm256_unpackhi_epi64(high0, high1),
+    ]
+}
+
+/// A row of an FP32 addend: first the even columns.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn addends(c: &[Register], half: usize, row: usize) -> __m256 {
+    let four = |register: usize| &c[register][4 * row..4 * row + 4];
+    let (low, high) = (four(2 * half), four(2 * half + 1));
+    let both = [low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]];
+    _mm256_castsi256_ps(integers(&both))
+}
+
+/// Writes a row of an FP32 result.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn put_sums(d: &mut [Register; 4], half: usize, row: usize, sums: __m256) {
+    let sums = _mm256_castps_si256(sums);
+    d[2 * half][4 * row..4 * row + 4].copy_from_slice(&words(_mm256_castsi256_si128(sums)));
+    d[2 * half + 1][4 * row..4 * row + 4].copy_from_slice(&words(_mm256_extracti128_si256::<1>(sums)));
+}
+
+/// Numbers less than 2^30 as FP32, cut off toward zero.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn cut_off(numbers: __m256i) -> __m256 {
+    let nearest = _mm256_cvtepi32_ps(numbers);
+    let again = _mm256_abs_epi32(_mm256_cvttps_epi32(nearest));
+    // All ones, which is -1, where the magnitude was rounded up.
+    let up = _mm256_cmpgt_epi32(again, _mm256_abs_epi32(numbers));
+    _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(nearest), up))
+}
+
+/// A form with an FP32 accumulator, of `STEPS` steps of `N` registers of B each: `B` of them, and `A` of A. False where
+/// the operands are not as small and whole as that takes.
+///
+/// Products are then whole numbers of less than 24 bits, addends of less than 25: none of them reaches below the last
+/// place that the largest of them leaves. Every step's sum is exact, and only its result is cut.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn whole<const FACTOR: u8, const N: usize, const STEPS: usize, const B: usize, const A: usize>(
+    numerics: Numerics,
+    [a, b, c]: [&[Register]; 3],
+    d: &mut [Register; 4],
+) -> bool {
+    let zero = [_mm256_setzero_si256(); 4];
+    let (mut left, mut right) = ([zero; A], [zero; B]);
+    let Some(b_unit) = whole_numbers::<FACTOR, B>(b, &mut right) else { return false };
+    let Some(a_unit) = whole_numbers::<FACTOR, A>(a, &mut left) else { return false };
+    let unit = a_unit + b_unit;
+    if unit.abs() > WHOLE_REACH || numerics.fraction_bits < 2 * WHOLE_BITS || numerics.result_bits != 23 {
+        return false;
+    }
+    for register in &mut right {
+        *register = columns(*register);
+    }
+    let mut rows = [[0; LANES]; A];
+    for (row, register) in rows.iter_mut().zip(left) {
+        let (eights, _) = row.as_chunks_mut::<8>();
+        for (eight, words) in eights.iter_mut().zip(register) {
+            *eight = numbers(_mm256_castsi256_ps(words)).map(f32::to_bits);
+        }
+    }
+    let (scale, weight) = (splat(power_bits(-unit)), splat(power_bits(unit)));
+    let mut broken = _mm256_setzero_ps();
+    let mut large = _mm256_setzero_si256();
+    for half in 0..2 {
+        for row in 0..8 {
+            let c = addends(c, half, row);
+            let mut sums = _mm256_cvttps_epi32(_mm256_mul_ps(c, scale));
+            let again = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), weight);
+            broken = _mm256_or_ps(broken, _mm256_cmp_ps::<_CMP_NEQ_UQ>(again, c));
+            let mut result = _mm256_setzero_ps();
+            for step in 0..STEPS {
+                large = _mm256_or_si256(large, _mm256_abs_epi32(sums));
+                for register in N * step..N * (step + 1) {
+                    for quarter in 0..4 {
+                        let factors = _mm256_set1_epi32(rows[half + 2 * register][4 * row + quarter] as i32);
+                        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(factors, right[register][quarter]));
+                    }
+                }
+                result = cut_off(sums);
+                sums = _mm256_cvttps_epi32(result);
+            }
+            put_sums(d, half, row, _mm256_mul_ps(result, weight));
+        }
+    }
+    let large = any(_mm256_srli_epi32::<{ 2 * WHOLE_BITS + 1 }>(large));
+    _mm256_movemask_ps(broken) == 0 && !large
+}
+
 /// A form of `STEPS` steps of `N` blocks each.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
@@ -369,14 +557,11 @@ fn run<const A: u8, const B: u8, const N: usize, const STEPS: usize, const HALF:
             let mut sums = [_mm256_setzero_ps(); ROWS];
             for (r, sum) in sums.iter_mut().enumerate() {
                 let at = 4 * (first + r);
-                let row = |register: usize| &c[register][at..at + 4];
                 *sum = if HALF {
-                    let [x, y, z, w] = [0, 1, 2, 3].map(|i| row(half)[i] as i32);
+                    let [x, y, z, w] = [0, 1, 2, 3].map(|i| c[half][at + i] as i32);
                     _mm256_cvtph_ps(_mm_setr_epi32(x, y, z, w))
                 } else {
-                    let (low, high) = (row(2 * half), row(2 * half + 1));
-                    let both = [low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]];
-                    _mm256_castsi256_ps(integers(&both))
+                    addends(c, half, first + r)
                 };
             }
             for i in 0..STEPS {
@@ -395,10 +580,7 @@ fn run<const A: u8, const B: u8, const N: usize, const STEPS: usize, const HALF:
                     let half_sums = words(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(sum));
                     d[half][at..at + 4].copy_from_slice(&half_sums);
                 } else {
-                    let sum = _mm256_castps_si256(sum);
-                    d[2 * half][at..at + 4].copy_from_slice(&words(_mm256_castsi256_si128(sum)));
-                    let high = words(_mm256_extracti128_si256::<1>(sum));
-                    d[2 * half + 1][at..at + 4].copy_from_slice(&high);
+                    put_sums(&mut d, half, first + r, sum);
                 }
             }
         }
@@ -437,6 +619,20 @@ pub fn float_mma(
         };
     }
     use Factor as X;
+    let mut d = [[0; LANES]; 4];
+    let fragments = [a, b, c];
+    let done = match (form.factors, half, per_step, steps) {
+        ([X::F16, X::F16], false, 1, 1) => whole::<F16, 1, 1, 1, 2>(numerics, fragments, &mut d),
+        ([X::F16, X::F16], false, 1, 2) => whole::<F16, 1, 2, 2, 4>(numerics, fragments, &mut d),
+        ([X::F16, X::F16], false, 2, 1) => whole::<F16, 2, 1, 2, 4>(numerics, fragments, &mut d),
+        ([X::Bf16, X::Bf16], _, 1, 1) => whole::<BF16, 1, 1, 1, 2>(numerics, fragments, &mut d),
+        ([X::Bf16, X::Bf16], _, 1, 2) => whole::<BF16, 1, 2, 2, 4>(numerics, fragments, &mut d),
+        ([X::Bf16, X::Bf16], _, 2, 1) => whole::<BF16, 2, 1, 2, 4>(numerics, fragments, &mut d),
+        _ => false,
+    };
+    if done {
+        return Some(d);
+    }
     match (form.factors, per_step, steps) {
         ([X::F16, X::F16], 1, 1) => by_accumulator!(F16, F16, 1, 1),
         ([X::F16, X::F16], 1, 2) => by_accumulator!(F16, F16, 1, 2),
