@@ -3,9 +3,9 @@
 //!
 //! A product of two narrow factors is exact in FP32, and so is its scaling by a power of two, as long as the
 //! exponents keep away from the ends of the range. Scaled so that the last kept place weighs one, cutting a
-//! term off toward zero is the conversion to an integer, and the sum is an integer sum. The largest exponent comes
-//! from the same products with all fractions cleared: a zero factor leaves a zero there, which never counts; a
-//! subnormal factor counts with the exponent of the smallest normal number. Operands that this does not hold
+//! term off toward zero is the conversion to an integer, and the sum is an integer sum. The largest exponent is that of
+//! sums of bytes, for 32 products at a time: a zero factor has one that never counts; a subnormal factor counts with the
+//! exponent of the smallest normal number. Operands that this does not hold
 //! for (infinities, NaNs, exponents near the ends of BF16 and TF32) are for the long way.
 //!
 //! Where all factors are small whole numbers times one power of two, and so are the addends, nothing is ever cut
@@ -29,7 +29,9 @@ const EXPONENT: i32 = 0x7f80_0000;
 const REACH: i32 = 40;
 /// Terms are aligned to no less than this exponent with an FP32 accumulator; every nonzero product that is let in
 /// lies above it.
-const LOWEST: i32 = -90;
+const LOWEST: i32 = -81;
+/// The exponent of a zero, which together with any other is less than [`LOWEST`]. (Sums of bytes stop at -128.)
+const NONE: i32 = -128;
 /// Rows that are worked on at once, to read B once for all of them.
 const ROWS: usize = 4;
 
@@ -163,12 +165,12 @@ fn unpack<const FACTOR: u8>(
     rows
 }
 
-/// The powers of two of factors: 0 for 0, no less than that of the smallest normal number for the rest.
+/// The exponents of factors: [`NONE`] or one more for 0, no less than that of the smallest normal number for the rest.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn powers<const FACTOR: u8>(value: __m256, bad: &mut __m256i) -> __m256 {
-    let power = _mm256_and_ps(value, splat(EXPONENT));
-    let bits = _mm256_castps_si256(power);
+fn exponents<const FACTOR: u8>(value: __m256, bad: &mut __m256i) -> __m256i {
+    let bits = _mm256_castps_si256(_mm256_and_ps(value, splat(EXPONENT)));
+    let exponent = _mm256_sub_epi32(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(127));
     match FACTOR {
         BF16 | TF32 => {
             // Below, a zero wraps round to the largest number.
@@ -180,15 +182,33 @@ fn powers<const FACTOR: u8>(value: __m256, bad: &mut __m256i) -> __m256 {
             // `low` is all ones where the number is large enough.
             let low = _mm256_xor_si256(low, _mm256_set1_epi32(-1));
             *bad = _mm256_or_si256(*bad, _mm256_or_si256(high, low));
-            power
+            exponent
         }
         _ => {
             *bad = _mm256_or_si256(*bad, _mm256_cmpeq_epi32(bits, _mm256_set1_epi32(EXPONENT)));
-            let smallest = splat(power_bits(if FACTOR == E4M3 { -6 } else { -14 }));
-            let nonzero = _mm256_cmp_ps::<_CMP_NEQ_OQ>(value, _mm256_setzero_ps());
-            _mm256_and_ps(_mm256_max_ps(power, smallest), nonzero)
+            let smallest = _mm256_set1_epi32(if FACTOR == E4M3 { -6 } else { -14 });
+            let zero = _mm256_cmp_ps::<_CMP_EQ_OQ>(value, _mm256_setzero_ps());
+            let counted = _mm256_castsi256_ps(_mm256_max_epi32(exponent, smallest));
+            _mm256_castps_si256(_mm256_blendv_ps(counted, _mm256_castsi256_ps(_mm256_set1_epi32(NONE)), zero))
         }
     }
+}
+
+/// The low bytes of four vectors, one after the other.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn bytes([a, b, c, d]: [__m256i; 4]) -> __m256i {
+    let packed = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    // Packing works within halves: the words are put in order last.
+    _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
+}
+
+/// Byte `k` of each eight bytes, eight times.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn eightfold(rows: __m256i, k: usize) -> __m256i {
+    let places = |byte: usize| byte as i64 * 0x0101_0101_0101_0101;
+    _mm256_shuffle_epi8(rows, _mm256_setr_epi64x(places(k), places(8 + k), places(k), places(8 + k)))
 }
 
 /// Eight rows of eight to eight columns of eight.
@@ -212,18 +232,20 @@ fn transpose(r: Block) -> Block {
     [c0, c1, c2, c3, c4, c5, c6, c7]
 }
 
-/// Eight rows of A in one step of `N` blocks: values and powers.
+/// Eight rows of A in one step of `N` blocks.
 #[derive(Clone, Copy)]
 struct Left<const N: usize> {
     value: [[[f32; 8]; N]; 8],
-    power: [[[f32; 8]; N]; 8],
+    /// Bytes of eight elements of each of four rows.
+    exponents: [[__m256i; 2]; N],
 }
 
 /// B in one step: a vector of eight columns for each k.
 #[derive(Clone, Copy)]
 struct Right<const N: usize> {
     value: [Block; N],
-    power: [Block; N],
+    /// Bytes of the eight columns, four times.
+    exponents: [[__m256i; 8]; N],
 }
 
 /// Whether any bit is set.
@@ -244,9 +266,23 @@ fn step<const N: usize, const HALF: bool>(
     b: &Right<N>,
     c: &mut [__m256; ROWS],
 ) {
-    let lowest = splat(power_bits(if HALF { -14 - numerics.floor_below } else { LOWEST }));
+    // Where there is nothing but zeros any other number will do.
+    let lowest = (if HALF { -14 - numerics.floor_below } else { LOWEST }).max(-126);
+    let mut most = _mm256_set1_epi8(lowest as i8);
+    for block in 0..N {
+        for k in 0..8 {
+            let left = eightfold(a.exponents[block][first / ROWS], k);
+            most = _mm256_max_epi8(most, _mm256_adds_epi8(left, b.exponents[block][k]));
+        }
+    }
+    let (low, high) = (_mm256_castsi256_si128(most), _mm256_extracti128_si256::<1>(most));
+    let lowest = splat(power_bits(lowest));
     let mut largest = [lowest; ROWS];
-    for (largest, c) in largest.iter_mut().zip(&*c) {
+    for (r, (largest, c)) in largest.iter_mut().zip(&*c).enumerate() {
+        let four = if r < 2 { low } else { high };
+        let exponents = if r % 2 == 0 { four } else { _mm_unpackhi_epi64(four, four) };
+        let fields = _mm256_add_epi32(_mm256_cvtepi8_epi32(exponents), _mm256_set1_epi32(127));
+        let products = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(fields));
         let power = _mm256_and_ps(*c, splat(EXPONENT));
         let power = if HALF {
             let nonzero = _mm256_cmp_ps::<_CMP_NEQ_OQ>(*c, _mm256_setzero_ps());
@@ -254,15 +290,7 @@ fn step<const N: usize, const HALF: bool>(
         } else {
             power
         };
-        *largest = _mm256_max_ps(power, lowest);
-    }
-    for block in 0..N {
-        for k in 0..8 {
-            for r in 0..ROWS {
-                let factor = _mm256_set1_ps(a.power[first + r][block][k]);
-                largest[r] = _mm256_max_ps(_mm256_mul_ps(factor, b.power[block][k]), largest[r]);
-            }
-        }
+        *largest = _mm256_max_ps(power, products);
     }
     // 2^(fraction bits - E), by subtracting exponent fields.
     let one = _mm256_set1_epi32((254 + numerics.fraction_bits) << 23);
@@ -527,21 +555,32 @@ fn run<const A: u8, const B: u8, const N: usize, const STEPS: usize, const HALF:
     c: &[Register],
 ) -> Option<[Register; 4]> {
     let mut bad = _mm256_setzero_si256();
-    let zero = [[_mm256_setzero_ps(); 8]; N];
-    let mut right = [Right { value: zero, power: zero }; STEPS];
+    let zero = Right { value: [[_mm256_setzero_ps(); 8]; N], exponents: [[_mm256_setzero_si256(); 8]; N] };
+    let mut right = [zero; STEPS];
     for (i, right) in right.iter_mut().enumerate() {
         for block in 0..N {
             let n = unpack::<B>(b, (0, 1), i * N + block, &mut bad);
             // Columns in the order in which C and D have them in registers: of FP32 first the even ones.
             let n = if HALF { n } else { [n[0], n[2], n[4], n[6], n[1], n[3], n[5], n[7]] };
             right.value[block] = transpose(n);
-            for k in 0..8 {
-                right.power[block][k] = powers::<B>(right.value[block][k], &mut bad);
+            for four in 0..2 {
+                let [i, j, k, l] = [0, 1, 2, 3].map(|k| right.value[block][4 * four + k]);
+                let all = bytes([
+                    exponents::<B>(i, &mut bad),
+                    exponents::<B>(j, &mut bad),
+                    exponents::<B>(k, &mut bad),
+                    exponents::<B>(l, &mut bad),
+                ]);
+                right.exponents[block][4 * four] = _mm256_permute4x64_epi64::<0x00>(all);
+                right.exponents[block][4 * four + 1] = _mm256_permute4x64_epi64::<0x55>(all);
+                right.exponents[block][4 * four + 2] = _mm256_permute4x64_epi64::<0xaa>(all);
+                right.exponents[block][4 * four + 3] = _mm256_permute4x64_epi64::<0xff>(all);
             }
         }
     }
     let mut d = [[0; LANES]; 4];
-    let mut left = [Left { value: [[[0.0; 8]; N]; 8], power: [[[0.0; 8]; N]; 8] }; STEPS];
+    let zero = Left { value: [[[0.0; 8]; N]; 8], exponents: [[_mm256_setzero_si256(); 2]; N] };
+    let mut left = [zero; STEPS];
     let infinite = _mm256_set1_epi32(EXPONENT);
     for half in 0..2 {
         for (i, left) in left.iter_mut().enumerate() {
@@ -549,7 +588,15 @@ fn run<const A: u8, const B: u8, const N: usize, const STEPS: usize, const HALF:
                 let rows = unpack::<A>(a, (half, 2), i * N + block, &mut bad);
                 for row in 0..8 {
                     left.value[row][block] = numbers(rows[row]);
-                    left.power[row][block] = numbers(powers::<A>(rows[row], &mut bad));
+                }
+                for four in 0..2 {
+                    let [i, j, k, l] = [0, 1, 2, 3].map(|row| rows[4 * four + row]);
+                    left.exponents[block][four] = bytes([
+                        exponents::<A>(i, &mut bad),
+                        exponents::<A>(j, &mut bad),
+                        exponents::<A>(k, &mut bad),
+                        exponents::<A>(l, &mut bad),
+                    ]);
                 }
             }
         }
