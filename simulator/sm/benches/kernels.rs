@@ -8,6 +8,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
@@ -517,20 +518,46 @@ fn stencil(gpu: &Gpu) {
     });
 }
 
-/// Two workers against one, by the clock on the wall: only meaningful on a machine that has nothing else to do.
+/// Two workers against one, by the clock on the wall: only meaningful on a machine that has nothing else to do. Two
+/// native threads that share nothing say how much the second processor is worth.
 fn scaling(_: &Gpu) {
-    let wall = |threads| {
-        let gpu = Gpu::new(threads);
-        let launch = gpu.launch("alu", [64, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
+    let shortest = |f: &dyn Fn()| {
         (0..40)
             .map(|_| {
                 let start = Instant::now();
-                gpu.run(&launch);
+                f();
                 start.elapsed().as_secs_f64()
             })
             .fold(f64::MAX, f64::min)
     };
-    println!("scaling    {:>9.2} times the speed with two workers (alu, wall clock)", wall(1) / wall(2));
+    let wall = |threads| {
+        let gpu = Gpu::new(threads);
+        let launch = gpu.launch("alu", [64, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
+        shortest(&|| {
+            gpu.run(&launch);
+        })
+    };
+    let work = || {
+        native(|| {
+            let mut lanes = [1.0f32; 64];
+            for _ in 0..black_box(200_000) {
+                lanes = lanes.map(|lane| lane.mul_add(1.000_1, 0.5));
+            }
+            black_box(lanes);
+        });
+    };
+    let alone = shortest(&work);
+    let together = shortest(&|| {
+        thread::scope(|scope| {
+            scope.spawn(work);
+            work();
+        });
+    });
+    println!(
+        "scaling    {:>9.2} times the speed with two workers (alu, wall clock); two native threads {:.2}",
+        wall(1) / wall(2),
+        2.0 * alone / together,
+    );
 }
 
 fn empty(gpu: &Gpu) {

@@ -1,5 +1,6 @@
 //! A block (CTA): its warps, what they share, and their barriers.
 
+use super::core::Team;
 use super::lanes::{Lanes, each};
 use super::launch::Prepared;
 use super::warp::{BARRIER, Warp};
@@ -169,6 +170,21 @@ impl Block {
             }
         }
         self.release(index);
+    }
+
+    /// Ends the lanes of a team, which came to an EXIT before `next`.
+    pub fn exit_team(&mut self, team: &Team, next: u64) {
+        for (index, group) in team.members() {
+            let warp = &mut self.warps[index];
+            if group == warp.alive && self.cta.busy == 0 {
+                // Nobody is left that could wait for them.
+                warp.end();
+                self.alive -= 1;
+            } else {
+                warp.set_pc(group, next);
+                self.exit(index, group);
+            }
+        }
     }
 
     /// Ends lanes of a warp, and releases the barriers that waited only for them.

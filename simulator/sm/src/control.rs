@@ -101,6 +101,11 @@ fn row(warp: &Warp, index: RowIndex) -> Result<&[u32; 32], FaultKind> {
     warp.rows.get(usize::from(index.0)).map(|row| &row.0).ok_or(FaultKind::InvalidPc)
 }
 
+/// Whether an instruction ends all lanes that come to it.
+pub(super) fn ends(op: &Micro) -> bool {
+    op.extra == Step::Exit as u8 && op.kind == 0 && op.from[0] == PredicateIn::TRUE
+}
+
 /// Executes a control instruction at `pc` for `mask`, the lanes of `group` whose guard holds.
 pub(super) fn step(
     block: &mut Block,

@@ -42,6 +42,11 @@ impl Team {
         team
     }
 
+    /// The number in the block and the lanes of each member.
+    pub fn members(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.index.into_iter().map(usize::from).zip(self.groups).take(self.count)
+    }
+
     /// Adds a warp. Whether there was room.
     pub fn add(&mut self, index: usize, group: u32) -> bool {
         let room = self.count < TEAM;
@@ -191,7 +196,10 @@ impl<'a> Core<'a> {
         for member in 0..self.team.count {
             self.enter(member);
             let mask = self.guarded(op);
-            self.skipped += u64::from((self.team.groups[member & (TEAM - 1)] & !mask).count_ones());
+            let group = self.team.groups[member & (TEAM - 1)];
+            if mask != group {
+                self.skipped += u64::from((group & !mask).count_ones());
+            }
             masks[member & (TEAM - 1)] = mask;
         }
         masks
@@ -201,9 +209,7 @@ impl<'a> Core<'a> {
     #[inline(always)]
     pub(super) fn each_warp<T: ExecuteOne, L: Level>(&mut self, op: &Micro) -> Flow {
         let masks = self.masks(op);
-        let count = self.team.count.clamp(1, TEAM);
-        let mut member = 0;
-        loop {
+        for member in 0..self.team.count {
             let mask = masks[member & (TEAM - 1)];
             if mask != 0 {
                 self.member = member;
@@ -212,11 +218,8 @@ impl<'a> Core<'a> {
                     return flow;
                 }
             }
-            member += 1;
-            if member == count {
-                return Flow::Next;
-            }
         }
+        Flow::Next
     }
 
     /// The destination of every member becomes `f` of the three sources' rows.
@@ -227,11 +230,9 @@ impl<'a> Core<'a> {
         f: impl Fn(&[u32; LANES], &[u32; LANES], &[u32; LANES]) -> [u32; LANES],
     ) -> Flow {
         let masks = self.masks(op);
-        let count = self.team.count.clamp(1, TEAM);
         let place = |index: RowIndex| (usize::from(index.is_pool()), usize::from(index.0 & !RowIndex::POOL));
         let ((_, d), a, b, c) = (place(op.d), place(op.a), place(op.b), place(op.c));
-        let mut member = 0;
-        loop {
+        for member in 0..self.team.count {
             let (rows, mask) = (&self.rows[member & (TEAM - 1)], masks[member & (TEAM - 1)]);
             let row = |(pool, at): (usize, usize)| rows[pool].wrapping_add(at);
             // SAFETY: see the module: the rows exist, and nothing else refers to them while they are written.
@@ -240,14 +241,14 @@ impl<'a> Core<'a> {
                 let to = &mut (*row((0, d))).0;
                 *to = if mask == FULL { out } else { blend(mask, &out, to) };
             }
-            member += 1;
-            if member == count {
-                return Flow::Next;
-            }
         }
+        Flow::Next
     }
 
     /// The destination of every member becomes `f` of the second source.
+    ///
+    /// As everywhere here `f` must be a closure of the handler: that is a type of its own for each [`Level`], and is
+    /// compiled with the features of its only caller. A function's name is one type for all, and stays a call.
     #[inline(always)]
     pub fn team1(&mut self, op: &Micro, f: impl Fn(u32) -> u32) -> Flow {
         self.rows3(op, |_, b, _| map(b, &f))

@@ -43,12 +43,29 @@ pub(crate) fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// For each mask of eight lanes all ones in those, zero in the others. A table, because the compiler makes something
+/// long of the shifts that would do it, which the processor stumbles over.
+static EIGHTS: [[u32; 8]; 256] = {
+    let mut eights = [[0; 8]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let mut lane = 0;
+        while lane < 8 {
+            eights[mask][lane] = (mask as u32 >> lane & 1).wrapping_neg();
+            lane += 1;
+        }
+        mask += 1;
+    }
+    eights
+};
+
 /// All ones in the lanes of a mask, zero in the others.
 #[inline(always)]
 pub(crate) fn spread(mask: u32) -> [u32; LANES] {
     let mut out = [0; LANES];
-    for i in 0..LANES {
-        out[i] = (mask >> i & 1).wrapping_neg();
+    for eight in 0..4 {
+        let lanes = &EIGHTS[(mask >> (8 * eight) & 0xff) as usize];
+        out[8 * eight..8 * eight + 8].copy_from_slice(lanes);
     }
     out
 }

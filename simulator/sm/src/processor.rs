@@ -217,10 +217,17 @@ impl Grid {
             return None;
         }
         if self.resident.fetch_add(1, Ordering::Relaxed) < self.limit {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number < self.launch.blocks {
-                return Some(number);
-            }
+            return self.replace();
+        }
+        self.resident.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+
+    /// The next block in place of one that was resident.
+    fn replace(&self) -> Option<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number < self.launch.blocks {
+            return Some(number);
         }
         self.resident.fetch_sub(1, Ordering::Relaxed);
         None
@@ -246,9 +253,8 @@ impl Grid {
             match worker.turn(&self.shared.cache, &self.launch, &mut resident[at]) {
                 Ok(Outcome::Finished) => {
                     worker.caches.statistics.ctas += 1;
-                    self.resident.fetch_sub(1, Ordering::Relaxed);
                     fruitless = 0;
-                    if let Some(number) = self.admit() {
+                    if let Some(number) = self.replace() {
                         worker.restart(&self.launch, &mut resident[at], number);
                     } else {
                         let block = resident.swap_remove(at);

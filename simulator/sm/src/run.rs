@@ -5,7 +5,7 @@
 //! slow, because processors predict an indirect jump by the place it is at.
 
 use super::code::{PAGE_BYTES, PAGE_CODE};
-use super::core::{Core, TEAM};
+use super::core::{Core, TEAM, Team};
 use super::micro::{Flow, Micro};
 
 /// Where a run of micro-operations stands.
@@ -34,20 +34,70 @@ pub(super) struct Run {
 /// The part of [`Core`] that chains of handlers need.
 #[derive(Debug)]
 pub(crate) struct Chain {
+    /// First of the page.
+    code: *const Micro,
     /// Where the run ends.
     stop: *const Micro,
     /// Where a chain ended.
     at: *const Micro,
+    /// Address of the page.
+    page: u64,
+    /// Whether branches are followed within the page.
+    follows: bool,
+    /// Instructions after which no step back is followed.
+    left: i64,
+    /// Steps back that the chain may still follow.
+    back: u32,
+    count: Count,
 }
 
 impl Chain {
     /// Before a run.
-    pub const NONE: Self = Self { stop: std::ptr::null(), at: std::ptr::null() };
+    pub const NONE: Self = Self {
+        code: std::ptr::null(),
+        stop: std::ptr::null(),
+        at: std::ptr::null(),
+        page: 0,
+        follows: false,
+        left: 0,
+        back: 0,
+        count: Count { first: 0, before: 0, settled: 0 },
+    };
+
+    /// Number in the page of one of its micro-operations, or of the end.
+    fn number(&self, op: *const Micro) -> usize {
+        op.addr().wrapping_sub(self.code.addr()) / size_of::<Micro>()
+    }
+
+    /// The micro-operation to which all lanes of the team branch from `op`, if the chain may go on there.
+    fn target(&mut self, op: &Micro) -> Option<*const Micro> {
+        let at = self.number(op);
+        let offset = op.payload.wrapping_sub(self.page);
+        if !self.follows || offset >= PAGE_BYTES || offset & 15 != 0 {
+            return None;
+        }
+        let to = (offset / 16) as usize;
+        let target = self.code.wrapping_add(to);
+        if target >= self.stop {
+            return None;
+        }
+        if to <= at {
+            // An eye on the budget at every step back.
+            if self.back == 0 || self.count.at(at + 1) >= self.left {
+                return None;
+            }
+            self.back -= 1;
+        }
+        self.count.jump(at, to);
+        Some(target)
+    }
 }
 
 /// Micro-operations after which a chain ends, as a power of two. It bounds the stack if the compiler makes calls of what
 /// should be jumps.
 const CHAIN: usize = 64;
+/// Steps back that a chain follows before it ends, for the same reason.
+const BACK: u32 = 8;
 
 /// Goes on after a handler: with the next micro-operation.
 ///
@@ -84,12 +134,22 @@ struct Count {
 }
 
 impl Count {
+    /// Instructions up to the micro-operation of that number, without it.
+    fn at(&self, number: usize) -> i64 {
+        self.before + (number as i64 - self.first as i64)
+    }
+
+    /// Goes on at `to` after the one at `at`.
+    fn jump(&mut self, at: usize, to: usize) {
+        (self.before, self.first) = (self.at(at + 1), to);
+    }
+
     /// Adds what the team executed up to `end`, before it changes.
-    fn settle(&mut self, core: &Core<'_>, state: &mut Run, end: usize) {
-        let new = self.before + (end as i64 - self.first as i64) - self.settled;
+    fn settle(&mut self, team: &Team, state: &mut Run, end: usize) {
+        let new = self.at(end) - self.settled;
         self.settled += new;
-        state.instructions += new as u64 * core.team.count as u64;
-        state.lanes += new as u64 * core.team.lanes();
+        state.instructions += new as u64 * team.count as u64;
+        state.lanes += new as u64 * team.lanes();
     }
 }
 
@@ -104,25 +164,65 @@ enum Way {
     Apart,
 }
 
-/// The lanes of each member that take a branch, and the way that leaves.
-fn lanes_of_branch(core: &mut Core<'_>, op: &Micro, masks: &mut [u32; TEAM]) -> Option<Way> {
-    *masks = core.masks(op);
+/// The lanes of each member that take a branch.
+struct Branching {
+    taken: [u32; TEAM],
+    /// The way, if no warp's lanes part.
+    way: Option<Way>,
+    /// Lanes that the guard keeps from it.
+    skipped: u64,
+}
+
+fn lanes_of_branch(core: &mut Core<'_>, op: &Micro) -> Branching {
+    let mut branching = Branching { taken: [0; TEAM], way: None, skipped: 0 };
     let (mut all, mut none) = (true, true);
     for member in 0..core.team.count {
         core.enter(member);
-        let mut taken = masks[member & (TEAM - 1)] & core.predicate(op.from[0]);
-        if op.extra == Micro::ANY && taken != 0 {
-            taken = core.team.groups[member & (TEAM - 1)];
+        let group = core.team.groups[member & (TEAM - 1)];
+        let guarded = core.guarded(op);
+        if guarded != group {
+            branching.skipped += u64::from((group & !guarded).count_ones());
         }
-        masks[member & (TEAM - 1)] = taken;
-        all &= taken == core.team.groups[member & (TEAM - 1)];
+        let mut taken = guarded & core.predicate(op.from[0]);
+        if op.extra == Micro::ANY && taken != 0 {
+            taken = group;
+        }
+        branching.taken[member & (TEAM - 1)] = taken;
+        all &= taken == group;
         none &= taken == 0;
     }
-    match (none, all) {
+    branching.way = match (none, all) {
         (true, _) => Some(Way::Past),
         (_, true) => Some(Way::Taken),
         _ => None,
+    };
+    branching
+}
+
+/// The handler of branches: goes on at the target where all lanes take it and the run allows it, or behind the branch
+/// where none does. Everything else is for [`run`].
+///
+/// # Safety
+/// As for [`chain`].
+pub(super) unsafe fn branch(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let Branching { way, skipped, .. } = lanes_of_branch(core, op);
+    if way == Some(Way::Past) {
+        core.skipped += skipped;
+        // SAFETY: the caller's promise.
+        return unsafe { chain(core, op, Flow::Next) };
     }
+    if way == Some(Way::Taken)
+        && let Some(target) = core.chain.target(op)
+    {
+        core.skipped += skipped;
+        // SAFETY: the target lies in the page, before the end of the run; its handler was chosen for this processor.
+        return unsafe {
+            let target = &*target;
+            (target.run)(core, target)
+        };
+    }
+    core.chain.at = op;
+    Flow::Branch
 }
 
 /// Whether a micro-operation is a BSYNC that every lane that comes to it takes part in; its barrier.
@@ -133,10 +233,10 @@ fn meeting(op: Option<&Micro>) -> Option<u8> {
 /// Lets members whose lanes do not all go one way leave the team, until the others do. `at` is the branch.
 #[cold]
 #[inline(never)]
-fn part(core: &mut Core<'_>, code: &[Micro], at: usize, state: &mut Run, count: &mut Count) -> Way {
+fn part(core: &mut Core<'_>, code: &[Micro], at: usize, state: &mut Run) -> Way {
     let target = code[at].payload;
     let next = state.start + 16 * (at as u64 + 1);
-    count.settle(core, state, at + 1);
+    core.chain.count.settle(&core.team, state, at + 1);
     let offset = target.wrapping_sub(state.start);
     let to = if offset < PAGE_BYTES { (offset / 16) as usize } else { PAGE_CODE };
     // Lanes that go where they would wait for others do so at once; the rest need not look back.
@@ -215,14 +315,22 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
     let Some(code) = code.get(..PAGE_CODE) else { return Flow::Next };
     let start = state.start;
     let mut at = state.at;
-    let mut count = Count { first: at, before: 0, settled: 0 };
     let end = |stop: usize| code[..stop.min(PAGE_CODE)].as_ptr_range().end;
-    core.chain = Chain { stop: end(state.stop), at: std::ptr::null() };
+    core.chain = Chain {
+        code: code.as_ptr(),
+        stop: end(state.stop),
+        page: start,
+        follows: state.whole,
+        left: state.left,
+        count: Count { first: at, before: 0, settled: 0 },
+        ..Chain::NONE
+    };
     let flow = loop {
         if at >= state.stop {
             break Flow::Next;
         }
         let op = &code[at];
+        core.chain.back = BACK;
         // SAFETY: the handler was chosen for this processor; see above for the operands and for the chain.
         let flow = unsafe { (op.run)(core, op) };
         // SAFETY: a chain ends at a micro-operation of the page, or one past the last.
@@ -243,11 +351,14 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
             state.masks[core.member & (TEAM - 1)] = core.guarded(op);
             break flow;
         }
-        let way = match lanes_of_branch(core, op, &mut state.masks) {
+        let branching = lanes_of_branch(core, op);
+        core.skipped += branching.skipped;
+        state.masks = branching.taken;
+        let way = match branching.way {
             Some(way) => way,
             None if !state.whole || op.payload & 15 != 0 => Way::Apart,
             None => {
-                let way = part(core, code, at, state, &mut count);
+                let way = part(core, code, at, state);
                 core.chain.stop = end(state.stop);
                 if core.team.count == 0 {
                     at += 1;
@@ -265,19 +376,19 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
                     break flow;
                 }
                 let to = (offset / 16) as usize;
-                count.before += at as i64 + 1 - count.first as i64;
                 let back = to <= at;
-                (at, count.first) = (to, to);
+                core.chain.count.jump(at, to);
+                at = to;
                 // An eye on the budget at every step back.
-                if back && count.before >= state.left {
+                if back && core.chain.count.before >= state.left {
                     break Flow::Next;
                 }
             }
         }
     };
     let last = if flow == Flow::Next { at } else { at + 1 };
-    count.settle(core, state, last);
-    state.executed = count.settled;
+    core.chain.count.settle(&core.team, state, last);
+    state.executed = core.chain.count.settled;
     state.lanes -= core.skipped;
     state.at = at;
     flow

@@ -11,6 +11,13 @@ pub(super) const BARRIER: u8 = 32;
 /// How often lanes give way before those that wait for them do not any more.
 const PATIENCE: u32 = 32;
 
+/// Predicates of a warp that starts: PT and UPT hold.
+const PREDICATES: [u32; 32] = {
+    let mut predicates = [0; 32];
+    (predicates[7], predicates[15]) = (FULL, FULL);
+    predicates
+};
+
 /// One warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -45,12 +52,9 @@ pub(crate) struct Warp {
 impl Warp {
     /// A warp to be started.
     pub(super) fn new(registers: u32, local_bytes: u32) -> Self {
-        let mut predicates = [0; 32];
-        predicates[7] = FULL;
-        predicates[15] = FULL;
         Self {
             rows: vec![Lanes::splat(0); rows_of(registers)],
-            predicates,
+            predicates: PREDICATES,
             alive: 0,
             waiting: 0,
             waits: [0; LANES],
@@ -73,9 +77,7 @@ impl Warp {
         self.yielded = 0;
         self.patience = 0;
         self.common = Some(pc);
-        for predicates in [0..7, 8..15] {
-            self.predicates[predicates].fill(0);
-        }
+        self.predicates = PREDICATES;
     }
 
     /// Clears what [`Warp::start`] leaves as it was.
@@ -302,6 +304,11 @@ impl Warp {
                 self.wake(relieved);
             }
         }
+    }
+
+    /// Ends all lanes.
+    pub fn end(&mut self) {
+        (self.alive, self.waiting, self.common) = (0, 0, None);
     }
 
     /// Ends lanes.

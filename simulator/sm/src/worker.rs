@@ -250,6 +250,9 @@ impl Worker {
             let slice = members.clone().map(|index| left[usize::from(index)]).min().unwrap_or(0);
             let before = block.cta.spins;
             let executed = self.run_team(cache, launch, block, team, place, slice)?;
+            if block.alive == 0 {
+                return Ok(ran);
+            }
             // Warps that look at what others write, or sleep, let the others have their turn: those may be further on.
             let waited = block.cta.spins - before >= PAUSE;
             for index in members {
@@ -355,6 +358,10 @@ impl Worker {
                     if taken != group {
                         return Ok(done);
                     }
+                }
+                Flow::Control if control::ends(&code[state.at]) => {
+                    block.exit_team(&team, here + 16);
+                    return Ok(done);
                 }
                 Flow::Control => {
                     let op = code[state.at];

@@ -6,8 +6,6 @@ use super::super::micro::Flow;
 use super::handlers;
 
 handlers! {
-    /// BRA and CALL: leaves the chain for [`crate::run`].
-    Branch = |_core, _op| Flow::Branch;
     /// BSSY: the active lanes will meet at the barrier.
     Bssy = |core, op, mask| {
         let barrier = &mut core.warp_mut().convergence[op.payload as usize & 15];

@@ -102,9 +102,9 @@ handlers! {
     /// Copies a register.
     Move = |core, op| core.rows3(op, |_, b, _| *b);
     /// `a + b`.
-    Add = |core, op| core.team2(op, u32::wrapping_add);
+    Add = |core, op| core.team2(op, |a, b| a.wrapping_add(b));
     /// `a - b`.
-    Subtract = |core, op| core.team2(op, u32::wrapping_sub);
+    Subtract = |core, op| core.team2(op, |a, b| a.wrapping_sub(b));
     /// `a + b + c`.
     Add3 = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
     /// `a + b + c`, each negated where `extra` says so.
@@ -164,9 +164,9 @@ handlers! {
         Flow::Next
     };
     /// `a * b`.
-    Mul = |core, op| core.team2(op, u32::wrapping_mul);
+    Mul = |core, op| core.team2(op, |a, b| a.wrapping_mul(b));
     /// `a * b + c`.
-    Mad = |core, op| core.team3(op, integer::imad);
+    Mad = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
     /// `a * b - c`.
     MadNegated = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
     /// IMAD.X.
@@ -246,9 +246,9 @@ handlers! {
         Flow::Next
     };
     /// IABS.
-    Iabs = |core, op| core.team1(op, integer::iabs);
+    Iabs = |core, op| core.team1(op, |b| (b as i32).wrapping_abs() as u32);
     /// BREV.
-    Brev = |core, op| core.team1(op, integer::brev);
+    Brev = |core, op| core.team1(op, |b| b.reverse_bits());
     /// POPC.
     Popc = |core, op| {
         let flip = ones(op, 0);

@@ -7,6 +7,7 @@ use super::super::control::{BarOperands, Step};
 use super::super::execute::{Control, Nothing, control as x};
 use super::super::fault::FaultKind;
 use super::super::micro::{Micro, PredicateIn};
+use super::super::run::branch;
 use super::reader::{Read, Reader, Refusal};
 
 pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
@@ -48,7 +49,7 @@ fn conditional(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
 }
 
 fn bra(r: &mut Reader<'_>) -> Read<Micro> {
-    let mut micro = r.plain_micro::<x::Branch>();
+    let mut micro = Micro::new(branch);
     micro.from[0] = r.predicate(0)?;
     if r.has(2) {
         // BRA.DIV and BRA.CONV: a uniform register holds the lanes that should be together.
@@ -92,7 +93,7 @@ fn call(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::NoIncrement);
     match r.instruction.operands().get(1) {
         Some(Operand::Label { .. }) => {
-            let mut micro = r.plain_micro::<x::Branch>();
+            let mut micro = Micro::new(branch);
             micro.from[0] = r.predicate(0)?;
             micro.payload = r.label(1)?;
             Ok(micro)
