@@ -22,6 +22,7 @@ use crate::{
     runtime::{Runtime, Sink},
     signal::SignalPool,
     system::lock,
+    texture::Pool,
 };
 
 /// How a device is opened and used.
@@ -106,6 +107,8 @@ struct Inner {
     /// Loaded, under `loading`, with the first module that calls it.
     runtime: OnceLock<Runtime>,
     loading: Mutex<()>,
+    /// Made, under `loading`, with the first texture.
+    descriptors: OnceLock<Pool>,
     sink: Mutex<Sink>,
     arguments: Mutex<Arguments>,
     staging: Mutex<Allocation>,
@@ -158,6 +161,7 @@ impl Device {
             local: Mutex::default(),
             runtime: OnceLock::new(),
             loading: Mutex::default(),
+            descriptors: OnceLock::new(),
             sink: Mutex::default(),
             arguments: Mutex::new(arguments),
             staging: Mutex::new(Allocation::new(&gpu, Request::host("the staging buffer", STAGING))?),
@@ -361,6 +365,19 @@ impl Device {
             None => {
                 let runtime = Runtime::load(self)?;
                 Ok(self.0.runtime.get_or_init(|| runtime))
+            }
+        }
+    }
+
+    /// The descriptors of textures, which the compute channel is told of when they are first wanted.
+    pub(crate) fn descriptors(&self) -> Result<&Pool, Error> {
+        let _loading = lock(&self.0.loading);
+        match self.0.descriptors.get() {
+            Some(pool) => Ok(pool),
+            None => {
+                let pool = Pool::new(self)?;
+                self.run(Engine::Compute, Some(pool.methods()?), Commands::default())?;
+                Ok(self.0.descriptors.get_or_init(|| pool))
             }
         }
     }

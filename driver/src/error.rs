@@ -89,6 +89,15 @@ pub enum Error {
         /// Its size.
         size: u64,
     },
+    /// All places for descriptors of textures and surfaces are taken.
+    #[error("all {places} textures and surfaces that a device has room for are in use")]
+    Descriptors {
+        /// How many there are.
+        places: u32,
+    },
+    /// The GPU has no descriptor for this texture.
+    #[error("texture: {0}")]
+    Texture(#[from] nv_abi::texture::DescriptorError),
     /// The memory has no CPU mapping.
     #[error("{0} is not visible to the CPU")]
     NotVisible(&'static str),

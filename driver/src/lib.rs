@@ -20,7 +20,7 @@
 //! ```
 //!
 //! From the bottom up: `os` (system calls, mapped memory), `rm` and `uvm` (calls), [`System`] (a client), `gpu` (one
-//! GPU's objects), `memory`, `channel`, `pushbuffer`, [`queue`], [`program`], `runtime` (what kernels call), [`Device`].
+//! GPU's objects), `memory`, `channel`, `pushbuffer`, [`queue`], [`program`], [`texture`], `runtime` (what kernels call), [`Device`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -38,6 +38,7 @@ mod rm;
 mod runtime;
 mod signal;
 mod system;
+pub mod texture;
 mod uvm;
 
 pub use channel::Engine;

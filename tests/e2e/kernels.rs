@@ -602,7 +602,8 @@ fn integer_operations_on_bits(run: &Run<'_>) {
 
 #[test]
 fn every_fixture_kernel_has_a_case() {
-    let covered: BTreeSet<&str> = COVERED.iter().chain(crate::runtime::COVERED).copied().collect();
+    let covered: BTreeSet<&str> =
+        COVERED.iter().chain(crate::runtime::COVERED).chain(crate::textures::COVERED).copied().collect();
     let present: BTreeSet<&str> =
         fixtures::MODULES.iter().flat_map(|module| module.kernels).copied().collect();
     assert_eq!(covered, present);

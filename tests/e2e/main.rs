@@ -14,3 +14,4 @@ mod runtime;
 mod silicon;
 mod snapshots;
 mod structure;
+mod textures;

@@ -7,6 +7,7 @@
 //! - [`mod@layout`]: bit fields declared as rows, with setters that refuse what does not fit;
 //! - [`mod@record`]: C structs declared as rows, with their offsets per driver [`branch`];
 //! - [`method`], [`host`], [`compute`], [`copy`], [`gpfifo`]: what a pushbuffer and its ring hold;
+//! - [`texture`]: texture headers and samplers;
 //! - [`qmd`]: the launch descriptor in each version; [`arch`]: what differs between GPU generations;
 //! - [`dump`]: text of all of it;
 //! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
@@ -28,6 +29,7 @@ pub mod port;
 pub mod qmd;
 pub mod record;
 pub mod rm;
+pub mod texture;
 pub mod uvm;
 
 pub use branch::Branch;

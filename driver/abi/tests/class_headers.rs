@@ -11,6 +11,10 @@ use nv_abi::{
     gpfifo::GP_ENTRY,
     method::{ClassTable, METHOD_HEADER, class_table},
     qmd::rows::{V03_00, V04_00, V05_00},
+    texture::rows::{
+        TEXHEAD_1D, TEXHEAD_BL, TEXHEAD_PITCH, TEXHEAD_V2_1DRT, TEXHEAD_V2_1DSB, TEXHEAD_V2_BL,
+        TEXHEAD_V2_PITCH, TEXSAMP,
+    },
 };
 
 /// Highest and lowest bit, and the stride of an array.
@@ -203,5 +207,57 @@ fn ring_entries_and_method_headers_lie_where_the_host_headers_say() {
         for e in field.enumerants {
             assert!(row.values.contains(&(e.name.to_owned(), e.value)), "{} {}", field.name, e.name);
         }
+    }
+}
+
+#[test]
+fn every_texture_row_is_the_headers_and_every_field_of_the_header_has_a_row() {
+    let second =
+        [TEXHEAD_V2_BL::LAYOUT, TEXHEAD_V2_1DRT::LAYOUT, TEXHEAD_V2_1DSB::LAYOUT, TEXHEAD_V2_PITCH::LAYOUT];
+    for (file, layouts) in [
+        ("clc997tex", [TEXHEAD_BL::LAYOUT, TEXHEAD_1D::LAYOUT, TEXHEAD_PITCH::LAYOUT].as_slice()),
+        ("clcb97tex", &second),
+        ("clce97tex", &second),
+    ] {
+        let header = header(file).unwrap();
+        for layout in layouts {
+            let group = version(&header, layout.name);
+            assert_eq!(ours(layout.fields), theirs(group), "{file} {}", layout.name);
+            assert_same_values(layout.name, layout.fields, group);
+        }
+        // The forms with a colour key, and in Hopper's header those of older GPUs again.
+        let lacking: Vec<_> = header.groups.iter().map(|group| group.name.as_str()).collect();
+        let known =
+            |name: &&str| layouts.iter().any(|layout| layout.name == *name) || name.starts_with("TEXSAMP");
+        for name in lacking.into_iter().filter(|name| !known(name)) {
+            let older = file == "clcb97tex" && !name.contains("V2");
+            assert!(name.ends_with("CK") || older, "{file} {name}");
+        }
+    }
+}
+
+#[test]
+fn every_sampler_row_is_in_the_headers_word_of_it() {
+    for (file, unnamed) in [("clc997tex", ""), ("clcb97tex", ""), ("clce97tex", "RESERVED0A RESERVED0B")] {
+        let header = header(file).unwrap();
+        let mut seen = Vec::new();
+        for word in 0..8 {
+            let group = version(&header, &format!("TEXSAMP{word}"));
+            for row in &group.fields {
+                let field = TEXSAMP::LAYOUT.field(&row.name);
+                let field = field.unwrap_or_else(|| panic!("{file} {} has no row", row.name));
+                assert_eq!(
+                    (field.hi, field.lo),
+                    (row.hi + 32 * word, row.lo + 32 * word),
+                    "{file} {}",
+                    row.name
+                );
+                seen.push(field.name);
+            }
+            assert_same_values(file, TEXSAMP::LAYOUT.fields, group);
+        }
+        let lacking =
+            TEXSAMP::LAYOUT.fields.iter().map(|field| field.name).filter(|name| !seen.contains(name));
+        assert_eq!(lacking.collect::<Vec<_>>().join(" "), unnamed, "{file}");
     }
 }

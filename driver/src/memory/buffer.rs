@@ -80,6 +80,11 @@ impl<T: Element> Buffer<T> {
         Self { held: Arc::new(Held { device: device.clone(), allocation }), len, element: PhantomData }
     }
 
+    /// What keeps the memory.
+    pub(crate) fn memory(&self) -> Arc<dyn std::fmt::Debug + Send + Sync> {
+        Arc::<Held>::clone(&self.held)
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.len

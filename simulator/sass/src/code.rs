@@ -187,6 +187,18 @@ fn read(kind: &SlotKind, word: u128, address: u64, arch: Arch) -> Operand {
                 half: half_of(word, half),
             }
         }
+        SlotKind::Bindless { bank, words, marks, half, index } => {
+            let raw = if words { get(word, 40, 14) << 2 } else { get(word, 38, 16) };
+            let indexed = index != NO_BIT;
+            Operand::Constant {
+                bank: Bank::Uniform(get(word, bank, uniform_bits) as u8),
+                offset: if indexed { sign_extend(raw, 16) as i32 } else { raw as i32 },
+                index: if indexed { get(word, index, 8) as u8 } else { Operand::RZ },
+                uniform_index: false,
+                marks: marks_of(word, marks),
+                half: half_of(word, half),
+            }
+        }
         SlotKind::Address { base, offset, wide, scale, uniform, descriptor, .. } => {
             let register = (uniform != NO_BIT).then(|| get(word, uniform, uniform_bits) as u8);
             let described = flag(word, descriptor);
@@ -313,6 +325,28 @@ fn write(kind: &SlotKind, operand: &Operand, address: u64, arch: Arch) -> Option
                     | put_marks(set, marks)?
                     | put_half(select, half)?,
             )
+        }
+        (
+            SlotKind::Bindless { bank: place, words, marks, half, index },
+            Operand::Constant {
+                bank: Bank::Uniform(bank),
+                offset,
+                index: register,
+                uniform_index: false,
+                marks: set,
+                half: select,
+            },
+        ) => {
+            let (range, register) = match index {
+                NO_BIT => (0..0x1_0000, (register == Operand::RZ).then_some(0)?),
+                lo => (-0x8000..0x8000, put(register.into(), lo, 8)?),
+            };
+            if !range.contains(&offset) || (words && offset & 3 != 0) {
+                return None;
+            }
+            let offset = (offset as u128 & 0xffff) << 38;
+            let bank = put(bank.into(), place, uniform_bits)?;
+            Some(offset | bank | register | put_marks(set, marks)? | put_half(select, half)?)
         }
         (
             SlotKind::Address { base: base_lo, offset: place, wide, scale, uniform, descriptor, .. },

@@ -163,6 +163,19 @@ pub enum SlotKind {
         /// The index is uniform.
         uniform_index: bool,
     },
+    /// Word of a constant bank that a pair of uniform registers describes: byte offset in 53:38.
+    Bindless {
+        /// Lowest bit of the uniform register.
+        bank: u8,
+        /// The offset counts words, in 53:40.
+        words: bool,
+        /// Marks.
+        marks: MarkBits,
+        /// Part of the word that is read.
+        half: HalfBits,
+        /// Lowest bit of an index register.
+        index: u8,
+    },
     /// Memory address: base register and signed offset.
     Address {
         /// Lowest bit of the base register.
@@ -371,6 +384,12 @@ impl SlotKind {
                 };
                 let offset = if words { 0x1f_fffc } else { 0x1f_ffff };
                 (offset << 38) | index | mark_mask(marks) | half.mask()
+            }
+            Self::Bindless { bank, words, marks, half, index } => {
+                let index = if index == NO_BIT { 0 } else { 0xff << index };
+                // The bank's place holds nothing, whatever it holds.
+                let offset = if words { 0xfffc } else { 0xffff };
+                (offset << 38) | (uniform << bank) | index | mark_mask(marks) | half.mask()
             }
             Self::Address { base, offset, wide, scale, uniform: lo, descriptor, .. } => {
                 let register = if lo == NO_BIT { 0 } else { uniform << lo };

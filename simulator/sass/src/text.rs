@@ -365,7 +365,12 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
                 }
             };
             let inner = match (base, offset) {
-                (None, 0) if matches!(slot, SlotKind::Constant { index, .. } if *index != NO_BIT) => {
+                (None, 0)
+                    if matches!(
+                        slot,
+                        SlotKind::Constant { index, .. } | SlotKind::Bindless { index, .. } if *index != NO_BIT
+                    ) =>
+                {
                     "RZ".into()
                 }
                 // The tool reads offsets as signed whether or not there is an index.
@@ -376,7 +381,11 @@ fn operand_text(instruction: &Instruction, index: usize) -> String {
             // One of the tool's oddities.
             let narrow = instruction.op == Op::Plop3
                 || instruction.op == Op::Mufu && instruction.flag(FieldId::Float32);
-            let plain = matches!(slot, SlotKind::Constant { half: HalfBits::None, .. });
+            let plain = matches!(
+                slot,
+                SlotKind::Constant { half: HalfBits::None, .. }
+                    | SlotKind::Bindless { half: HalfBits::None, .. }
+            );
             let space = if plain && !narrow { "" } else { " " };
             marked(&format!("{name}{space}[{inner}]"), marks, half, "")
         }

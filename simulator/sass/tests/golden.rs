@@ -123,6 +123,21 @@ fn single_bit_flips_print_as_nvdisasm() {
 }
 
 #[test]
+fn constants_of_described_banks_print_as_nvdisasm_and_encode_back() {
+    for arch in COMPLETE {
+        let text = read(&format!("bindless/{arch}.txt"));
+        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).map(golden_line).collect();
+        assert!(!lines.is_empty());
+        for (word, address, expected) in lines {
+            let instruction =
+                decode(word, address, arch).unwrap_or_else(|e| panic!("{arch} {expected}: {e}"));
+            assert_eq!(instruction.to_string(), expected, "{arch} {word:#034x}");
+            assert_eq!(encode(&instruction), Ok(word), "{arch} {expected}");
+        }
+    }
+}
+
+#[test]
 fn flipped_bits_decode_to_an_error_or_encode_back() {
     for arch in Arch::ALL {
         for (word, address, _) in golden(arch).iter().step_by(3) {

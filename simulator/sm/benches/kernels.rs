@@ -105,6 +105,7 @@ impl Gpu {
             shared_window: 0x7294_0000_0000,
             local_window: 0x7293_0000_0000,
             sm: 89,
+            textures: nv_sm::Textures::default(),
             grid_id: 0,
         }
     }

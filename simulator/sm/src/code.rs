@@ -45,6 +45,8 @@ pub(super) struct Page {
     pub uses: Vec<ConstantUse>,
     /// Faults of instructions that cannot run.
     pub faults: Vec<FaultKind>,
+    /// Instructions with operands of described banks.
+    pub bindless: Vec<execute::bindless::Operand>,
 }
 
 /// What a page's micro-operations depend on beside its bytes.

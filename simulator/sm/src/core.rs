@@ -94,6 +94,8 @@ pub(crate) struct Core<'a> {
     pub(super) chain: Chain,
     /// Faults of the page, by number.
     pub faults: &'a [FaultKind],
+    /// Instructions of the page with operands of described banks, by number.
+    pub(super) bindless: &'a [super::execute::bindless::Operand],
     /// Why [`Flow::Fault`] was returned.
     pub fault: Option<FaultKind>,
 }
@@ -112,7 +114,7 @@ impl<'a> Core<'a> {
         all: &'a mut [Warp],
         team: &Team,
         pool: &'a [Lanes],
-        faults: &'a [FaultKind],
+        page: &'a super::code::Page,
         cta: &'a mut Cta,
         caches: &'a mut Caches,
         launch: &'a Prepared,
@@ -138,7 +140,8 @@ impl<'a> Core<'a> {
             caches,
             launch,
             chain: Chain::NONE,
-            faults,
+            faults: &page.faults,
+            bindless: &page.bindless,
             fault: None,
         })
     }

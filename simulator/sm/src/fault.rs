@@ -65,6 +65,25 @@ pub enum FaultKind {
         /// Offset in bytes.
         offset: u32,
     },
+    /// A constant past the end of a bank that registers describe.
+    #[error("constant {offset:#x} of a bank of {bytes:#x} bytes at {address:#x}")]
+    BindlessConstant {
+        /// The bank's virtual address.
+        address: u64,
+        /// Its size.
+        bytes: u64,
+        /// Offset in bytes.
+        offset: u32,
+    },
+    /// A texture's handle or descriptor is of no use.
+    #[error("texture: {0}")]
+    Texture(String),
+    /// An access outside a surface by an instruction with `.TRAP`.
+    #[error("surface coordinates {coordinates:?} out of range")]
+    OutOfRangeSurface {
+        /// x (in bytes or texels), and what else the instruction names.
+        coordinates: [i32; 3],
+    },
     /// BPT.TRAP was executed.
     #[error("trap")]
     Trap,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fault::FaultKind;
 use super::lanes::{LANES, Lanes};
+use super::texture::Textures;
 use nv_memory::AddressMap;
 
 /// A constant bank of a launch.
@@ -40,6 +41,8 @@ pub struct Launch {
     pub local_window: u64,
     /// Architecture number, as 89 for sm_89.
     pub sm: u32,
+    /// Where textures are described.
+    pub textures: Textures,
     /// Grid number for reports.
     pub grid_id: u64,
 }

@@ -1,7 +1,7 @@
 //! The streaming multiprocessors of a simulated GPU: they run a grid's machine code.
 //!
 //! Above stands `nv-simulator`, whose compute engine launches grids; below, [`sass`] says what instructions are and
-//! compute, and [`nv_memory`] where addresses lead. A package of its own, so that what is slow to compile is compiled once.
+//! compute, [`nv_memory`] where addresses lead, and [`nv_texture`] what textures hold. A package of its own, so that what is slow to compile is compiled once.
 //!
 //! [`Processor::run`] executes one launch. The way of an instruction:
 //!
@@ -38,6 +38,7 @@ mod micro;
 mod pool;
 mod processor;
 mod run;
+mod texture;
 mod warp;
 mod worker;
 
@@ -45,3 +46,4 @@ pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
 pub use lower::executes;
 pub use processor::{Configuration, Processor};
+pub use texture::{DescriptorPool, Textures};

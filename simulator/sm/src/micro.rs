@@ -25,8 +25,10 @@ impl RowIndex {
     /// Uniform registers of a warp that have a row: UR0 to UR62.
     pub(super) const UNIFORM: u16 = 63;
 
-    /// Words of Rpc, behind the uniform registers.
-    const SCRATCH: u16 = 2;
+    /// Words of Rpc, behind the uniform registers, and of an operand that is not known before it is read.
+    const SCRATCH: u16 = 4;
+    /// The first of the latter.
+    pub(super) const OPERAND: u16 = 2;
 
     /// The row of a word of Rpc in a warp whose threads have that many registers.
     pub(super) const fn scratch(registers: u32, word: u16) -> Self {

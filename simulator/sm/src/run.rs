@@ -122,6 +122,19 @@ pub(super) unsafe fn chain(core: &mut Core<'_>, op: &Micro, flow: Flow) -> Flow 
     }
 }
 
+/// Executes one micro-operation that does not lie in the run.
+///
+/// # Safety
+/// As for [`Core::new`]: it was lowered for the warps and the pool of `core`. It neither branches nor waits.
+pub(super) unsafe fn alone(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let after = std::ptr::from_ref(op).wrapping_add(1);
+    let stop = std::mem::replace(&mut core.chain.stop, after);
+    // SAFETY: the caller's promise; the chain ends behind the one.
+    let flow = unsafe { (op.run)(core, op) };
+    core.chain.stop = stop;
+    flow
+}
+
 /// Instructions and lanes since the team last changed.
 #[derive(Debug)]
 struct Count {

@@ -35,6 +35,7 @@ impl Random {
 #[derive(Debug)]
 pub(crate) struct Caches {
     pub windows: Windows,
+    pub textures: super::texture::Cache,
     pub statistics: Statistics,
     /// How often a clock was looked at.
     pub looks: u64,
@@ -107,6 +108,7 @@ impl Worker {
         Self {
             caches: Caches {
                 windows: Windows::new(),
+                textures: super::texture::Cache::default(),
                 statistics: Statistics::default(),
                 looks: 0,
                 multiprocessors,
@@ -121,6 +123,7 @@ impl Worker {
     /// To be called before a launch.
     pub fn start(&mut self, random: Option<Random>) {
         self.caches.windows.reset();
+        self.caches.textures.start();
         self.caches.statistics = Statistics::default();
         self.caches.random = random;
         self.code.start();
@@ -318,7 +321,7 @@ impl Worker {
                     &mut block.warps,
                     &team,
                     &page.rows,
-                    &page.page.faults,
+                    &page.page,
                     &mut block.cta,
                     &mut self.caches,
                     launch,

@@ -124,6 +124,7 @@ impl Bench {
             shared_window: 0x7294_0000_0000,
             local_window: 0x7293_0000_0000,
             sm: self.arch[3..5].parse().expect("a number"),
+            textures: nv_sm::Textures::default(),
             grid_id: 1,
         };
         let stop = AtomicBool::new(false);

@@ -12,6 +12,7 @@ use nv_abi::{
             REPORT_SEMAPHORE_EXECUTE, SET_REPORT_SEMAPHORE_ADDRESS_LOWER, SET_REPORT_SEMAPHORE_ADDRESS_UPPER,
             SET_REPORT_SEMAPHORE_PAYLOAD_LOWER, SET_REPORT_SEMAPHORE_PAYLOAD_UPPER,
         },
+        HOPPER_COMPUTE_A::SET_TEXTURE_HEADER_VERSION,
     },
     method::Method,
 };
@@ -34,6 +35,7 @@ const LOCAL_WINDOW_B: u32 = base::SET_SHADER_LOCAL_MEMORY_WINDOW_B.address;
 const RENDER_ENABLE_C: u32 = base::SET_RENDER_ENABLE_C.address;
 const GLOBAL_RENDER_ENABLE_C: u32 = base::SET_GLOBAL_RENDER_ENABLE_C.address;
 const RENDER_ENABLE_OVERRIDE: u32 = base::SET_RENDER_ENABLE_OVERRIDE.address;
+const TEXTURE_HEADER_VERSION: u32 = SET_TEXTURE_HEADER_VERSION.address;
 const QMD_VIRTUALIZATION_CONTROL: u32 = base::SET_QMD_VIRTUALIZATION_CONTROL.address;
 
 /// Methods that start something which is done at once here, or that has no effect on results: there are no caches,
@@ -137,6 +139,9 @@ impl Compute {
                     == base::SET_RENDER_ENABLE_OVERRIDE::MODE::NEVER_RENDER =>
             {
                 Err(self.not_simulated(method, "NEVER_RENDER"))
+            }
+            TEXTURE_HEADER_VERSION if data > 1 => {
+                Err(self.not_simulated(method, format!("texture headers of version {data}")))
             }
             QMD_VIRTUALIZATION_CONTROL if data != 0 => Err(self.not_simulated(method, "QMD virtualization")),
             address if WITHOUT_EFFECT.contains(&address) || HELD.contains(&address) => Ok(()),

@@ -8,9 +8,12 @@ use nv_abi::{
         SET_SHADER_LOCAL_MEMORY_A, SET_SHADER_LOCAL_MEMORY_B, SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
         SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B, SET_SHADER_LOCAL_MEMORY_WINDOW_A,
         SET_SHADER_LOCAL_MEMORY_WINDOW_B, SET_SHADER_SHARED_MEMORY_WINDOW_A,
-        SET_SHADER_SHARED_MEMORY_WINDOW_B,
+        SET_SHADER_SHARED_MEMORY_WINDOW_B, SET_TEX_HEADER_POOL_A, SET_TEX_HEADER_POOL_B,
+        SET_TEX_HEADER_POOL_C, SET_TEX_SAMPLER_POOL_A, SET_TEX_SAMPLER_POOL_B, SET_TEX_SAMPLER_POOL_C,
     },
+    compute::HOPPER_COMPUTE_A::SET_TEXTURE_HEADER_VERSION,
     qmd::{self, StructureSize, rows::V04_00},
+    texture::HeaderVersion,
 };
 
 use super::{Context, Registers};
@@ -154,6 +157,27 @@ fn windows(registers: &Registers) -> (u64, u64) {
     )
 }
 
+/// Where the channel says that textures are described.
+fn textures(registers: &Registers, generation: Generation, launch: &qmd::Launch) -> sm::Textures {
+    let pool = |a, b, c| {
+        let address = registers.address(a, b);
+        (address != 0).then(|| sm::DescriptorPool { address, last: registers.get(c) })
+    };
+    let headers = pool(&SET_TEX_HEADER_POOL_A, &SET_TEX_HEADER_POOL_B, &SET_TEX_HEADER_POOL_C);
+    let mut samplers = pool(&SET_TEX_SAMPLER_POOL_A, &SET_TEX_SAMPLER_POOL_B, &SET_TEX_SAMPLER_POOL_C);
+    if let (true, Some(headers), Some(samplers)) = (launch.sampler_by_header, headers, &mut samplers) {
+        // NVIDIA's library gives 0 as the last sampler then.
+        samplers.last = headers.last;
+    }
+    let version = match generation {
+        Generation::Ampere | Generation::Ada => HeaderVersion::V1,
+        // Compute::method refuses other values.
+        Generation::Hopper if registers.get(&SET_TEXTURE_HEADER_VERSION) == 0 => HeaderVersion::V1,
+        Generation::Hopper | Generation::Blackwell => HeaderVersion::V2,
+    };
+    sm::Textures { headers, samplers, sampler_by_header: launch.sampler_by_header, version }
+}
+
 fn execute(
     context: &Context<'_>,
     registers: &Registers,
@@ -189,6 +213,7 @@ fn execute(
         shared_window,
         local_window,
         sm: context.slot.sm,
+        textures: textures(registers, generation, launch),
         grid_id: counters.launches.fetch_add(1, Ordering::Relaxed),
     };
     let statistics = context

@@ -57,6 +57,9 @@ fn registers(fault: &Fault) -> Option<SmState> {
         FaultKind::UnknownInstruction | FaultKind::IllegalForm(_) | FaultKind::Unsupported(_) => {
             (esr::ILLEGAL_INSTR_ENCODING, None)
         }
+        // Which of them a card reports for textures was not seen.
+        FaultKind::Texture(_) => (esr::ILLEGAL_INSTR_PARAM, None),
+        FaultKind::OutOfRangeSurface { .. } => (esr::OOR_ADDR, None),
         FaultKind::OutOfRangeRegister { .. } => (esr::OOR_REG, None),
         FaultKind::IllegalBarrier { .. } => (esr::ILLEGAL_INSTR_PARAM, None),
         FaultKind::Misaligned { address } => (esr::MISALIGNED_ADDR, Some(*address)),
@@ -64,7 +67,7 @@ fn registers(fault: &Fault) -> Option<SmState> {
             (esr::OOR_ADDR, Some(*address))
         }
         FaultKind::InvalidAddressSpace { address } => (esr::INVALID_ADDR_SPACE, Some(*address)),
-        FaultKind::Constant { .. } => (esr::INVALID_CONST_ADDR, None),
+        FaultKind::Constant { .. } | FaultKind::BindlessConstant { .. } => (esr::INVALID_CONST_ADDR, None),
         FaultKind::InvalidPc if !fault.program_counter.is_multiple_of(16) => (esr::MISALIGNED_PC, None),
         FaultKind::InvalidPc => (esr::PC_OVERFLOW, None),
         FaultKind::Trap => (0, None),

@@ -428,6 +428,8 @@ pub struct Launch {
     pub local_low_bytes: u32,
     /// Local memory of a thread in bytes: the high size.
     pub local_high_bytes: u32,
+    /// A texture's sampler has the index of its header: `SAMPLER_INDEX` is `VIA_HEADER_INDEX`.
+    pub sampler_by_header: bool,
     /// Constant banks that are valid.
     pub constant_buffers: [Option<ConstantBuffer>; CONSTANT_BUFFERS as usize],
     /// Semaphores written on completion, in slot order.
@@ -663,6 +665,7 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
         shared_bytes: number(&rows.shared_memory)? << rows.shared_memory_shift,
         local_low_bytes: number(&rows.local_low)? << rows.local_shift,
         local_high_bytes: number(&rows.local_high)? << rows.local_shift,
+        sampler_by_header: bits.get(&rows.sampler_index)? != 0,
         constant_buffers,
         releases,
         dependents,

@@ -289,6 +289,20 @@ impl Rows {
                 })
                 .collect();
             self.row(op, high | form << 9 | base, fixed, &placed, modifiers).uniform_guard = uniform;
+            // The same with a bank that uniform registers describe.
+            let bindless: Vec<Slot> = placed
+                .iter()
+                .map(|slot| match slot.kind {
+                    SlotKind::Constant { words, marks, half, index: NO_BIT, .. } => Slot {
+                        kind: SlotKind::Bindless { bank: 32, words, marks, half, index: NO_BIT },
+                        hide: slot.hide,
+                    },
+                    _ => *slot,
+                })
+                .collect();
+            if !uniform && bindless != placed {
+                self.row(op, 0x1000 | form << 9 | base, fixed, &bindless, modifiers).until = Arch::Sm90;
+            }
         }
     }
 }

@@ -212,7 +212,11 @@ fn loads_and_stores(t: &mut Rows) {
         uniform_index: false,
     });
     let narrow = field(F::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64"]);
-    t.row(Ldc, 0xb82, 0, &[D, indexed], &[narrow, field(F::Mode, 78, 2, &["", ".IL", ".IS", ".ISL"])]);
+    let mode = field(F::Mode, 78, 2, &["", ".IL", ".IS", ".ISL"]);
+    t.row(Ldc, 0xb82, 0, &[D, indexed], &[narrow, mode]);
+    let (marks, half) = (MarkBits::NONE, crate::HalfBits::None);
+    let bindless = slot(SlotKind::Bindless { bank: 24, words: false, marks, half, index: 64 });
+    t.row(Ldc, 0x1582, 0, &[D, bindless], &[narrow, mode]).until = Arch::Sm90;
 
     // The global address is always a pair.
     let copy = [

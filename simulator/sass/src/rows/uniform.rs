@@ -69,5 +69,9 @@ pub(super) fn add(t: &mut Rows) {
         })
     };
     t.row(Uldc, 0xab9, 0, &[D, constant(NO_BIT, false)], &[size]).uniform_guard = true;
+    let (marks, half) = (MarkBits::NONE, crate::HalfBits::None);
+    let bindless = slot(SlotKind::Bindless { bank: 24, words: false, marks, half, index: NO_BIT });
+    let row = t.row(Uldc, 0x1ab9, 0, &[D, bindless], &[size]);
+    (row.uniform_guard, row.until) = (true, crate::Arch::Sm90);
     t.row(Uldc, 0x1abb, 0, &[D, constant(24, true)], &[size]).uniform_guard = true;
 }

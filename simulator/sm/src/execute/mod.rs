@@ -1,5 +1,6 @@
 //! What micro-operations do: handlers, by family. Each is compiled for every set of processor features from one body.
 
+pub(super) mod bindless;
 pub(super) mod control;
 pub(super) mod convert;
 pub(super) mod double;
@@ -10,6 +11,7 @@ pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod moves;
 pub(super) mod tensor;
+pub(super) mod texture;
 
 /// Declares handlers: a type each, with the body that runs it. `|core, op, mask|` is for the lanes `mask` of one warp;
 /// `|core, op|` is for the whole team.

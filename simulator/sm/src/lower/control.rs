@@ -173,6 +173,10 @@ fn nanosleep(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn bmov(r: &mut Reader<'_>) -> Read<Micro> {
+    let names_lanes = |operand: &Operand| matches!(operand, Operand::Word(_));
+    if r.instruction.operands().iter().any(names_lanes) {
+        return super::texture::lanes_at_hand(r);
+    }
     if matches!(r.instruction.operands().first(), Some(Operand::Barrier(_))) {
         let mut micro = r.plain_micro::<x::BmovTo>();
         micro.payload = r.convergence(0)?.into();

@@ -5,7 +5,7 @@ use sass::{Bank, FieldId as F, Op, Operand};
 use sass::lane::atomic::AtomicOperation as LaneOperation;
 
 use super::super::atomic::{AtomicOperation, AtomicType, code as atomic_code, exists};
-use super::super::execute::{Nothing, memory as x};
+use super::super::execute::{Nothing, bindless, memory as x};
 use super::super::micro::{Handler, Micro, PredicateOut, RowIndex};
 use super::mbarrier;
 use super::reader::{Address, Read, Reader, Refusal};
@@ -56,7 +56,7 @@ fn fence(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 /// Bytes and signedness of an access.
-fn size(r: &mut Reader<'_>) -> Read<(u32, bool)> {
+pub(super) fn size(r: &mut Reader<'_>) -> Read<(u32, bool)> {
     Ok(match r.spelling(F::Size) {
         ".U8" => (1, false),
         ".S8" => (1, true),
@@ -129,16 +129,30 @@ fn store(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     Ok(micro)
 }
 
+/// LDC and ULDC from a bank that registers describe.
+fn ldc_bindless(r: &mut Reader<'_>, bytes: u32, signed: bool) -> Read<Micro> {
+    let Operand::Constant { bank: Bank::Uniform(bank), offset, index, .. } = r.operand(1)? else {
+        return Err(Refusal::unsupported("this operand"));
+    };
+    let mut micro = r.plain_micro::<bindless::LoadBindless>();
+    micro.d = r.to(0, (bytes / 4).max(1) as u16)?;
+    micro.a = r.index(index, false)?;
+    micro.b = r.described_bank(bank)?;
+    micro.payload = u64::from(offset as u32) | u64::from(bytes) << 40;
+    micro.extra = u8::from(signed);
+    Ok(micro)
+}
+
 fn ldc(r: &mut Reader<'_>) -> Read<Micro> {
     let (bytes, signed) = size(r)?;
     let words = (bytes / 4).max(1) as u16;
-    let Operand::Constant { bank: Bank::Number(bank), offset, index, uniform_index, .. } = r.operand(1)?
-    else {
-        return Err(Refusal::unsupported("a bank named by a register"));
+    let Operand::Constant { bank, offset, index, uniform_index, .. } = r.operand(1)? else {
+        return Err(Refusal::unsupported("this operand"));
     };
     if words > 2 {
         return Err(Refusal::unsupported("this size"));
     }
+    let Bank::Number(bank) = bank else { return ldc_bindless(r, bytes, signed) };
     if index == Operand::RZ && bytes >= 4 {
         let mut micro = r.micro::<x::CopyRows>();
         micro.d = r.to(0, words)?;
@@ -154,7 +168,7 @@ fn ldc(r: &mut Reader<'_>) -> Read<Micro> {
     Ok(micro)
 }
 
-fn operation(r: &mut Reader<'_>) -> Read<AtomicOperation> {
+pub(super) fn operation(r: &mut Reader<'_>) -> Read<AtomicOperation> {
     use AtomicOperation as A;
     Ok(match r.spelling(F::Function) {
         ".ADD" => A::Lane(LaneOperation::Add),

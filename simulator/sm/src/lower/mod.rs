@@ -22,6 +22,7 @@ mod memory;
 mod moves;
 mod reader;
 mod tensor;
+mod texture;
 
 use super::code::{PAGE_CODE, Page};
 use super::execute;
@@ -42,6 +43,7 @@ const FAMILIES: &[Family] = &[
     half::lower,
     convert::lower,
     tensor::lower,
+    texture::lower,
 ];
 
 /// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached.
@@ -66,8 +68,8 @@ pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: 
             Micro { payload: payload as u64, ..micro }
         }));
     }
-    let Pool { entries, uses, .. } = pool;
-    Page { bytes: bytes.into(), code, pool: entries, uses, faults }
+    let Pool { entries, uses, bindless, .. } = pool;
+    Page { bytes: bytes.into(), code, pool: entries, uses, faults, bindless }
 }
 
 /// Whether the interpreter executes an instruction with its modifiers.
@@ -104,7 +106,7 @@ fn one(
     }
     let guard = PredicateIn((guard.index & 7) | u8::from(guard.uniform) << 3 | u8::from(guard.negated) << 4);
     match lowered {
-        Ok(micro) => Ok(Micro { guard, kind: kind | micro.kind, ..micro }),
+        Ok(micro) => Ok(reader.with_operand(Micro { guard, kind: kind | micro.kind, ..micro })),
         Err(refusal) => {
             let fault = match refusal {
                 Refusal::Illegal(what) => FaultKind::IllegalForm(what),

@@ -6,6 +6,7 @@
 use sass::{Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Operand};
 
 use super::super::code::{ConstantUse, Pooled};
+use super::super::execute::bindless;
 use super::super::micro::{Execute, Features};
 use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
 
@@ -35,6 +36,8 @@ pub(super) type Read<T> = Result<T, Refusal>;
 pub(super) struct Pool {
     pub entries: Vec<Pooled>,
     pub uses: Vec<ConstantUse>,
+    /// Instructions with operands of described banks.
+    pub bindless: Vec<bindless::Operand>,
     /// Number of the instruction at hand.
     pub code: u16,
 }
@@ -86,6 +89,8 @@ pub(crate) struct Reader<'a> {
     pool: &'a mut Pool,
     operands: u32,
     fields: u32,
+    /// An operand of a described bank: the description's row, byte offset, and words.
+    bindless: Option<(RowIndex, u32, u16)>,
 }
 
 /// How a 64-bit operand is made of a 32-bit immediate.
@@ -104,7 +109,7 @@ impl<'a> Reader<'a> {
         registers: u32,
         pool: &'a mut Pool,
     ) -> Self {
-        Self { instruction, features, registers, pool, operands: 0, fields: 0 }
+        Self { instruction, features, registers, pool, operands: 0, fields: 0, bindless: None }
     }
 
     /// The handler of a kind of micro-operation.
@@ -236,6 +241,12 @@ impl<'a> Reader<'a> {
                     .map(|word| Pooled::Constant { bank, offset: offset + 4 * word, keep: u32::MAX, flip: 0 })
                     .collect();
                 (self.pool.add(&entries), marks, half)
+            }
+            Operand::Constant {
+                bank: Bank::Uniform(bank), offset, index: Operand::RZ, marks, half, ..
+            } if words <= 2 && self.bindless.is_none() => {
+                self.bindless = Some((self.uniform_row(bank, 2)?, offset as u32, words.max(1)));
+                (RowIndex::scratch(self.registers, RowIndex::OPERAND), marks, half)
             }
             _ => return self.wrong(slot),
         };
@@ -384,9 +395,29 @@ impl<'a> Reader<'a> {
         self.pool.add(&[Pooled::Immediate(value)])
     }
 
+    /// A row that holds a word of a constant bank in every lane.
+    pub(super) fn constant_word(&mut self, bank: u8, offset: u32) -> RowIndex {
+        self.pool.add(&[Pooled::Constant { bank, offset, keep: u32::MAX, flip: 0 }])
+    }
+
+    /// The first of `words` registers that an address operand without anything else names.
+    pub(super) fn vector_address(&mut self, slot: usize, words: u16) -> Read<RowIndex> {
+        match self.operand(slot)? {
+            Operand::Address { base, scale: 0, uniform: None, descriptor: None, offset: 0, .. } => {
+                self.row(base, words)
+            }
+            _ => self.wrong(slot),
+        }
+    }
+
     /// An index register that an operand names.
     pub(super) fn index(&self, index: u8, uniform: bool) -> Read<RowIndex> {
         if uniform { self.uniform_row(index, 1) } else { self.row(index, 1) }
+    }
+
+    /// The pair of uniform registers that describes a bank.
+    pub(super) fn described_bank(&self, register: u8) -> Read<RowIndex> {
+        self.uniform_row(register, 2)
     }
 
     /// A convergence barrier.
@@ -418,6 +449,16 @@ impl<'a> Reader<'a> {
             None => RowIndex::ZERO,
         };
         Ok(Address { base: self.row(base, if wide { 2 } else { 1 })?, wide, scale, uniform, offset })
+    }
+
+    /// An instruction whose operand of a described bank is put into rows before it runs; any other as it is.
+    pub(super) fn with_operand(&mut self, inner: Micro) -> Micro {
+        let Some((bank, offset, words)) = self.bindless else { return inner };
+        let to = RowIndex::scratch(self.registers, RowIndex::OPERAND);
+        self.pool.bindless.push(bindless::Operand { inner, bank, offset, to, words });
+        let micro = self.plain_micro::<bindless::WithOperand>();
+        let payload = self.pool.bindless.len() as u64 - 1;
+        Micro { guard: inner.guard, kind: inner.kind, payload, ..micro }
     }
 
     /// Refuses what was not read and is not neutral.

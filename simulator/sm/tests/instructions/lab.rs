@@ -43,6 +43,12 @@ pub const BEFORE: u64 = 0x5555_5555_aaaa_aaaa;
 /// Operand 2 of the first word of constant bank 0 that the forms read, and its value.
 pub const CONSTANT: (i32, u64) = (0x20, 0x4049_0fdb_3f81_0203);
 
+/// Uniform registers that describe constant bank 0, and where in it the description is.
+const DESCRIPTION: u8 = 4;
+const DESCRIPTION_AT: i32 = 0x30;
+/// Bytes of constant bank 0.
+const BANK_BYTES: u32 = 0x1000;
+
 fn register(index: u8) -> Operand {
     Operand::Register { index, marks: Marks::default(), half: Half::Both }
 }
@@ -132,12 +138,15 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
                 sources += 1;
                 Operand::UniformRegister { index: Operand::URZ, marks: Marks::default(), half: Half::Both }
             }
-            Operand::Constant { bank: Bank::Number(_), .. } => {
+            Operand::Constant { bank, .. } => {
                 seen_source = true;
                 sources += 1;
                 slots.push(slot);
                 Operand::Constant {
-                    bank: Bank::Number(0),
+                    bank: match bank {
+                        Bank::Number(_) => Bank::Number(0),
+                        Bank::Uniform(_) => Bank::Uniform(DESCRIPTION),
+                    },
                     offset: CONSTANT.0,
                     index: Operand::RZ,
                     uniform_index: false,
@@ -329,6 +338,8 @@ impl Lab {
         }
         let bank: Vec<u8> = [0, CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
         space.snapshot().write(BANK + CONSTANT.0 as u64 - 8, &bank).expect("mapped");
+        let description = BANK >> 4 | u64::from(BANK_BYTES >> 4) << 45;
+        space.snapshot().write(BANK + DESCRIPTION_AT as u64, &description.to_le_bytes()).expect("mapped");
         let configuration = Configuration { threads: 1, ..Configuration::default() };
         Lab { arch, processor: Processor::new(configuration), space }
     }
@@ -341,6 +352,13 @@ impl Lab {
         frame.push(Op::Imad, &[], &[register(ADDRESS), register(0), four, register(ADDRESS)]);
         frame.mov(ADDRESS + 1, 0);
         frame.mov(ONE, 1);
+        let (marks, half) = (Marks::default(), Half::Both);
+        let (bank, index, offset) = (Bank::Number(0), Operand::RZ, DESCRIPTION_AT);
+        let described = [
+            Operand::UniformRegister { index: DESCRIPTION, marks, half },
+            Operand::Constant { bank, offset, index, uniform_index: false, marks, half },
+        ];
+        frame.push(Op::Uldc, &[(FieldId::Size, ".64")], &described);
         for (i, source) in SOURCES.into_iter().enumerate() {
             frame.load(source, 2 * i);
             frame.load(source + 1, 2 * i + 1);
@@ -392,7 +410,7 @@ impl Lab {
             let bytes: Vec<u8> = program.words.iter().flat_map(|word| word.to_le_bytes()).collect();
             map.write(CODE, &bytes).expect("mapped");
             let mut constant_buffers = [None; 8];
-            constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: 0x1000 });
+            constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: BANK_BYTES });
             let launch = Launch {
                 program_address: CODE,
                 grid: [1, 1, 1],
@@ -405,6 +423,7 @@ impl Lab {
                 shared_window: 0x7294_0000_0000,
                 local_window: 0x7293_0000_0000,
                 sm: self.arch.sm(),
+                textures: nv_sm::Textures::default(),
                 grid_id: 1,
             };
             match self.processor.run(&launch, &map, &AtomicBool::new(false)) {
