@@ -15,12 +15,13 @@ pub use nv_abi::rm::class::Privilege;
 
 pub use crate::rm::{Readiness, Unsupported};
 use crate::{
-    engine::Interpreter,
+    engine::{Grid, Interpreter},
     fault::FaultReport,
     host::{Counters, FaultReporting, Host},
     memory::{Backing, BackingError, PAGE, unmap_for_client},
     profile::Profile,
     rm::{Gpu, Kernel, MapContext},
+    sm::Observe,
     uvm::ClientView,
 };
 
@@ -246,6 +247,21 @@ impl Machine {
             let observer = Arc::clone(&observer);
             host.set_fault_observer(Box::new(move |report| observer(report)));
         }
+    }
+
+    /// Calls `observer` with every grid of any GPU when it has ended, on the thread of the channel; the number is the
+    /// GPU's. It must not call the machine back. False if somebody observes already. Observing instructions makes
+    /// execution slow; as long as nobody does, it costs nothing.
+    pub fn observe_grids(
+        &self,
+        what: Observe,
+        observer: impl Fn(usize, Grid) + Send + Sync + 'static,
+    ) -> bool {
+        let observer = Arc::new(observer);
+        self.hosts.iter().enumerate().fold(true, |all, (gpu, host)| {
+            let observer = Arc::clone(&observer);
+            host.observe_grids(what, Box::new(move |grid| observer(gpu, grid))) && all
+        })
     }
 
     /// What each GPU has done so far.

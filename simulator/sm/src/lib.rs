@@ -19,7 +19,7 @@
 //! pool of immediates and constants that is filled once per launch. So a handler never asks what kind of operand it has.
 //!
 //! `lower`'s documentation says how an instruction is added. `control` moves program counters, `block` keeps barriers,
-//! `processor` spreads blocks over threads.
+//! `processor` spreads blocks over threads, `profile` counts what they do where that is asked for.
 
 mod atomic;
 #[cfg(target_arch = "x86_64")]
@@ -37,6 +37,7 @@ mod memory;
 mod micro;
 mod pool;
 mod processor;
+mod profile;
 mod run;
 mod texture;
 mod warp;
@@ -46,4 +47,5 @@ pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
 pub use lower::executes;
 pub use processor::{Configuration, Processor};
+pub use profile::{Executed, Observe, Observed, Ran, Traffic};
 pub use texture::{DescriptorPool, Textures};

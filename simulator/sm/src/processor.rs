@@ -4,16 +4,17 @@
 //! the present ones have used up a long turn, which a block that waits for others does sooner, and only as many as the
 //! GPU would have resident. So blocks that wait for each other finish wherever they would on the card.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::code::CodeCache;
 use super::fault::{Fault, FaultKind};
 use super::launch::{Launch, Prepared, Statistics};
 use super::micro::Features;
 use super::pool::{self, Job};
+use super::profile::{Counting, Observe, Observed, Ran};
 use super::worker::{Outcome, Random, Worker};
 use nv_memory::AddressMap;
 
@@ -91,12 +92,16 @@ struct Grid {
     next: AtomicU64,
     resident: AtomicU64,
     failed: AtomicBool,
+    observe: Observe,
+    /// Workers that joined.
+    joined: AtomicUsize,
     done: Mutex<Done>,
 }
 
 #[derive(Default)]
 struct Done {
     statistics: Statistics,
+    observed: Observed,
     fault: Option<Fault>,
 }
 
@@ -143,6 +148,17 @@ impl Processor {
         map: &Arc<AddressMap>,
         stop: &AtomicBool,
     ) -> Result<Statistics, Fault> {
+        self.run_observed(launch, map, stop, Observe::default()).0
+    }
+
+    /// The same, and what was observed until then.
+    pub fn run_observed(
+        &self,
+        launch: &Launch,
+        map: &Arc<AddressMap>,
+        stop: &AtomicBool,
+        observe: Observe,
+    ) -> (Result<Statistics, Fault>, Observed) {
         let refuse = |kind| Fault {
             kind,
             program_counter: launch.program_address,
@@ -151,7 +167,10 @@ impl Processor {
             warp: 0,
             lanes: 0,
         };
-        let prepared = Prepared::new(launch, map).map_err(refuse)?;
+        let prepared = match Prepared::new(launch, map) {
+            Ok(prepared) => prepared,
+            Err(kind) => return (Err(refuse(kind)), Observed::default()),
+        };
         let configuration = &self.shared.configuration;
         let threads = self.shared.threads;
         let blocks = prepared.blocks;
@@ -166,6 +185,8 @@ impl Processor {
             next: AtomicU64::new(0),
             resident: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            observe,
+            joined: AtomicUsize::new(0),
             done: Mutex::default(),
         });
         let mut call = None;
@@ -191,9 +212,39 @@ impl Processor {
             }
         }
         let mut done = lock(&grid.done);
-        match done.fault.take() {
+        let result = match done.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(done.statistics),
+        };
+        (result, std::mem::take(&mut done.observed))
+    }
+}
+
+/// When the blocks of a worker ran.
+struct Watch {
+    worker: usize,
+    /// Blocks that run, with the time of their first turn.
+    running: Vec<(u64, Instant)>,
+    finished: Vec<Ran>,
+}
+
+impl Watch {
+    fn new(worker: usize) -> Self {
+        Self { worker, running: Vec::new(), finished: Vec::new() }
+    }
+
+    /// A block has a turn.
+    fn starts(&mut self, number: u64) {
+        if !self.running.iter().any(|(known, _)| *known == number) {
+            self.running.push((number, Instant::now()));
+        }
+    }
+
+    /// A block has ended.
+    fn finished(&mut self, number: u64, block: [u32; 3]) {
+        if let Some(at) = self.running.iter().position(|(known, _)| *known == number) {
+            let (_, start) = self.running.swap_remove(at);
+            self.finished.push(Ran { block, worker: self.worker, start, end: Instant::now() });
         }
     }
 }
@@ -240,6 +291,8 @@ impl Grid {
             Worker::new(multiprocessors, warps)
         });
         worker.start(random);
+        worker.counting = self.observe.instructions.then(Box::<Counting>::default);
+        let mut watch = self.observe.blocks.then(|| Watch::new(self.joined.fetch_add(1, Ordering::Relaxed)));
         let mut resident = Vec::new();
         let mut at = 0;
         // Turns in a row that led to nothing.
@@ -250,10 +303,16 @@ impl Grid {
                 resident.push(worker.block(&self.launch, number));
                 at = 0;
             }
+            if let Some(watch) = &mut watch {
+                watch.starts(resident[at].cta.number);
+            }
             match worker.turn(&self.shared.cache, &self.launch, &mut resident[at]) {
                 Ok(Outcome::Finished) => {
                     worker.caches.statistics.ctas += 1;
                     fruitless = 0;
+                    if let Some(watch) = &mut watch {
+                        watch.finished(resident[at].cta.number, resident[at].cta.index);
+                    }
                     if let Some(number) = self.replace() {
                         worker.restart(&self.launch, &mut resident[at], number);
                     } else {
@@ -291,6 +350,9 @@ impl Grid {
             done.statistics.instructions += statistics.instructions;
             done.statistics.lane_instructions += statistics.lane_instructions;
             done.statistics.ctas += statistics.ctas;
+            let instructions = worker.counting.take().map(|counting| counting.take()).unwrap_or_default();
+            let blocks = watch.map(|watch| watch.finished).unwrap_or_default();
+            done.observed.add(Observed { instructions, blocks });
         }
         for block in resident {
             worker.recycle(&self.launch, block);

@@ -11,6 +11,7 @@ use super::lanes::{Lanes, each};
 use super::launch::{Prepared, Shape, Statistics};
 use super::memory::Windows;
 use super::micro::Flow;
+use super::profile::Counting;
 use super::run::{self, Run};
 
 /// A source of numbers that decides what a seeded run leaves open: xorshift64*.
@@ -94,6 +95,8 @@ const TURN: i64 = 1 << 16;
 pub(super) struct Worker {
     pub caches: Caches,
     pub code: LoadedCode,
+    /// What instructions are counted in, where they are.
+    pub counting: Option<Box<Counting>>,
     /// Memory of blocks that finished, for blocks to come.
     spare: Vec<(Shape, Block)>,
 }
@@ -116,6 +119,7 @@ impl Worker {
                 random: None,
             },
             code: LoadedCode::new(),
+            counting: None,
             spare: Vec::new(),
         }
     }
@@ -219,7 +223,7 @@ impl Worker {
     /// Lets every warp run until it waits, ends, or has used up its slice; those that stand at one address together, and
     /// the hindmost first, so that they meet the others. Whether any ran.
     fn round(&mut self, cache: &CodeCache, launch: &Prepared, block: &mut Block) -> Result<bool, Box<Fault>> {
-        let largest = largest_team(launch.launch.registers);
+        let largest = if self.counting.is_some() { 1 } else { largest_team(launch.launch.registers) };
         let mut left = [SLICE; WARPS];
         let warps = block.warps.len().min(WARPS);
         // Warps whose slice is not used up.
@@ -303,8 +307,10 @@ impl Worker {
             let stop = (end.wrapping_sub(start) / 16).min(PAGE_CODE as u64) as usize;
             let stop =
                 if self.caches.random.is_some() { stop.min(at + (left - done) as usize) } else { stop };
+            // What is counted stops after every instruction.
+            let (meets, stop) = (stop, if self.counting.is_some() { stop.min(at + 1) } else { stop });
             let mut state = Run {
-                whole,
+                whole: whole && self.counting.is_none(),
                 start,
                 at,
                 stop,
@@ -328,16 +334,22 @@ impl Worker {
                 )
             };
             let Some(mut core) = core else { return Ok(left) };
+            if let (Some(counting), Some(op)) = (&mut self.counting, code.get(at)) {
+                counting.before(&mut core, launch, pc, op);
+            }
             // SAFETY: as above.
             let flow = unsafe { run::run(&mut core, code, &mut state) };
             team = core.team;
             let (member, fault) = (core.member, core.fault.take());
             self.caches.statistics.instructions += state.instructions;
             self.caches.statistics.lane_instructions += state.lanes;
+            if let Some(counting) = &mut self.counting {
+                counting.after(pc, state.instructions, state.lanes);
+            }
             done += state.executed;
             let here = start + 16 * state.at as u64;
-            // The end of a page is no reason to come back.
-            let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE);
+            // The end of a page is no reason to come back, and neither is a stop only for the sake of counting.
+            let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE && state.at >= meets);
             match flow {
                 Flow::Next => pc = here,
                 Flow::Branch => {

@@ -2,7 +2,8 @@
 
 use std::{
     fmt,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+    time::Instant,
 };
 
 use crate::{
@@ -30,6 +31,24 @@ impl fmt::Display for ShaderFault {
 
 impl std::error::Error for ShaderFault {}
 
+/// A grid that was executed while somebody observed.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// What was launched.
+    pub launch: sm::Launch,
+    /// When it began.
+    pub start: Instant,
+    /// When it ended.
+    pub end: Instant,
+    /// What it did in all; `None` if it faulted or was stopped.
+    pub statistics: Option<sm::Statistics>,
+    /// What was asked for.
+    pub observed: sm::Observed,
+}
+
+/// Who is told of grids. Called on the thread of the channel.
+pub type GridObserver = Box<dyn Fn(Grid) + Send + Sync>;
+
 /// Executes grids that passed the scheduler's checks.
 pub trait Executor: Send + Sync {
     /// Executes a grid to its end, or until `stop` is set.
@@ -44,12 +63,23 @@ pub trait Executor: Send + Sync {
     fn unsupported(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
+
+    /// Tells `observer` of every grid from now on. False if somebody observes already, or if this executor cannot.
+    fn observe(&self, _what: sm::Observe, _observer: GridObserver) -> bool {
+        false
+    }
 }
 
 /// Executes machine code with [`crate::sm`].
-#[derive(Debug)]
 pub struct Interpreter {
     processor: sm::Processor,
+    observer: OnceLock<(sm::Observe, GridObserver)>,
+}
+
+impl fmt::Debug for Interpreter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter").field("processor", &self.processor).finish_non_exhaustive()
+    }
 }
 
 impl Interpreter {
@@ -66,7 +96,7 @@ impl Interpreter {
             shared_bytes: limits.shared_bytes + limits.shared_reserved,
             ..sm::Configuration::default()
         };
-        Self { processor: sm::Processor::new(configuration) }
+        Self { processor: sm::Processor::new(configuration), observer: OnceLock::new() }
     }
 }
 
@@ -77,7 +107,17 @@ impl Executor for Interpreter {
         map: &Arc<AddressMap>,
         stop: &AtomicBool,
     ) -> Result<sm::Statistics, ShaderFault> {
-        self.processor.run(grid, map, stop).map_err(|fault| {
+        let result = match self.observer.get() {
+            None => self.processor.run(grid, map, stop),
+            Some((what, observer)) => {
+                let start = Instant::now();
+                let (result, observed) = self.processor.run_observed(grid, map, stop, *what);
+                let statistics = result.as_ref().ok().copied();
+                observer(Grid { launch: grid.clone(), start, end: Instant::now(), statistics, observed });
+                result
+            }
+        };
+        result.map_err(|fault| {
             let mmu = match fault.kind {
                 sm::FaultKind::Mmu(mmu) => Some(mmu),
                 _ => None,
@@ -89,5 +129,9 @@ impl Executor for Interpreter {
 
     fn unsupported(&self) -> Vec<(String, u64)> {
         self.processor.unsupported()
+    }
+
+    fn observe(&self, what: sm::Observe, observer: GridObserver) -> bool {
+        self.observer.set((what, observer)).is_ok()
     }
 }

@@ -8,6 +8,7 @@ mod copy;
 mod executor;
 mod inline_to_memory;
 mod launch;
+mod profile;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -20,7 +21,8 @@ use nv_abi::{
     method::{ClassTable, Method, class_table},
 };
 
-pub use executor::{Executor, Interpreter, ShaderFault};
+pub use executor::{Executor, Grid, GridObserver, Interpreter, ShaderFault};
+pub use profile::{KernelProfile, ProfileError, Profiles};
 
 use crate::{
     fault::Fault,

@@ -19,10 +19,11 @@ use super::{
     pushbuffer::{Pushbuffer, Step},
 };
 use crate::{
-    engine::Executor,
+    engine::{Executor, GridObserver},
     fault::{Fault, FaultReport, Location},
     memory::{Backing, BackingError, MmuFault},
     profile::Profile,
+    sm::Observe,
 };
 
 /// How often put pointers are looked at: soon after work was found, and when nothing happens for a while or doorbells
@@ -445,6 +446,11 @@ impl Host {
     /// Who is told of every fault as it happens, from now on.
     pub fn set_fault_observer(&self, observer: FaultObserver) {
         *lock(&self.shared.observer) = Some(observer);
+    }
+
+    /// Who is told of every grid, from now on; see [`Executor::observe`].
+    pub fn observe_grids(&self, what: Observe, observer: GridObserver) -> bool {
+        self.executor.observe(what, observer)
     }
 
     /// How faults are told from now on.

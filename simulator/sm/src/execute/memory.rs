@@ -59,7 +59,7 @@ const fn extend(v: u32, bytes: usize, signed: bool) -> u32 {
 pub(super) const LOCAL_TOP: u32 = 1 << 24;
 
 /// Where an address of a generic space lies.
-enum Place {
+pub(crate) enum Place {
     Global(u64),
     Shared(u32),
     Local(u32),
@@ -230,6 +230,16 @@ impl Core<'_> {
             }
             GLOBAL => Place::Global(self.long_address(op, lane)),
             _ => self.place(self.long_address(op, lane)),
+        }
+    }
+
+    /// Where the access of a lane in a space would go, for those who count accesses.
+    pub(crate) fn touched(&self, op: &Micro, space: u8, lane: usize) -> Place {
+        match space {
+            GLOBAL => self.lane_place::<GLOBAL>(op, lane),
+            SHARED => self.lane_place::<SHARED>(op, lane),
+            LOCAL => self.lane_place::<LOCAL>(op, lane),
+            _ => self.lane_place::<GENERIC>(op, lane),
         }
     }
 
