@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Opens the page of a capture in a headless browser, clicks through it, and keeps a screenshot.
+"""Opens the page of a capture in a headless browser, clicks through it, and keeps screenshots; reads the trace as well.
 
-    python3 tests/browser/run.py [--mockgpu target/debug/mockgpu] [--screenshot FILE]
+    python3 tests/browser/run.py [--mockgpu target/debug/mockgpu] [--screenshots FOLDER]
 
 Needs Chromium (or Chrome) and a built mockgpu; nothing of the network.
 """
@@ -35,6 +35,8 @@ const boxes = [...document.querySelectorAll("rect.slice")];
 boxes[0].dispatchEvent(new MouseEvent("click", { bubbles: true }));
 seen.drawn = heading();
 seen.slices = boxes.length;
+seen.work = document.querySelectorAll("rect.work").length;
+seen.tracks = [...document.querySelectorAll("#drawing text")].map((text) => text.textContent);
 const before = document.querySelector("rect.slice").getAttribute("width");
 document.querySelector("#tracks").dispatchEvent(new WheelEvent("wheel", { deltaY: -100, clientX: 200, bubbles: true }));
 seen.zoomed = before !== document.querySelector("rect.slice").getAttribute("width");
@@ -60,20 +62,39 @@ def browse(browser, *arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
 
+def read_trace(events):
+    """What a viewer of traces relies on, by the Trace Event Format."""
+    slices = [event for event in events if event["ph"] == "X"]
+    names = {(event["pid"], event.get("tid")) for event in events if event["ph"] == "M"}
+    blocks = [event for event in slices if event["cat"] == "block"]
+    grids = [event for event in slices if event["cat"] == "grid"]
+    arrows = {phase: sorted(event["id"] for event in events if event["ph"] == phase) for phase in "sf"}
+    inside = lambda block, grid: grid["ts"] <= block["ts"] and block["ts"] + block["dur"] <= grid["ts"] + grid["dur"]
+    return {
+        "the trace names every track": all((event["pid"], event["tid"]) in names for event in slices),
+        "the trace has no slice before the beginning": all(min(e["ts"], e["dur"]) >= 0 for e in slices),
+        "every arrow of the trace has two ends": arrows["s"] == arrows["f"],
+        "the trace has the grid's four blocks": len(blocks) == 4,
+        "blocks run while a grid does": all(any(inside(block, grid) for grid in grids) for block in blocks),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mockgpu", type=pathlib.Path, default=ROOT / "target/debug/mockgpu")
-    parser.add_argument("--screenshot", type=pathlib.Path)
+    parser.add_argument("--screenshots", type=pathlib.Path)
     options = parser.parse_args()
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"no browser: one of {', '.join(BROWSERS)} must be installed")
     with tempfile.TemporaryDirectory() as folder:
         capture, page = pathlib.Path(folder, "saxpy.capture"), pathlib.Path(folder, "saxpy.html")
+        trace = pathlib.Path(folder, "saxpy.json")
         arguments = ["--arg", "f32[1000]=ones,out", "--arg", "f32[1000]=iota", "--arg", "f32:2", "--arg", "u32:1000"]
         cubin = ROOT / "fixtures/cubin/sm_89/saxpy.cubin"
         launch = ["launch", cubin, "--grid", "4", "--block", "256", *arguments, "--capture", capture]
-        for command in (launch, ["timeline", "--html", capture, "-o", page]):
+        timelines = ["timeline", "--html", capture, "-o", page], ["timeline", capture, "-o", trace]
+        for command in (launch, *timelines):
             subprocess.run([options.mockgpu, *command], check=True, capture_output=True)
         text = page.read_text()
         clicked = pathlib.Path(folder, "clicked.html")
@@ -83,9 +104,12 @@ def main():
         if found is None:
             sys.exit("the page's script did not run to its end")
         seen = json.loads(found[1])
-        if options.screenshot:
+        traced = read_trace(json.loads(trace.read_text())["traceEvents"])
+        if options.screenshots:
             last = len(json.loads(re.search(r"^const capture = (.*);$", text, re.M)[1])["submissions"])
-            browse(browser, f"--screenshot={options.screenshot.resolve()}", f"file://{page}#submission-{last - 1}")
+            for name, shown in (("first", 1), ("launch", last - 1)):
+                file = options.screenshots.resolve() / f"{name}.png"
+                browse(browser, f"--screenshot={file}", f"file://{page}#submission-{shown}")
     checks = {
         "an address opens its submission": seen["opened"].startswith("3. "),
         "a line of the list opens its submission": seen["listed"].startswith("2. "),
@@ -93,6 +117,9 @@ def main():
         "the arrow keys go on": seen["key"].startswith("3. "),
         "a slice opens its submission": seen["drawn"].startswith("1. "),
         "the wheel zooms": seen["zoomed"],
+        "a grid and its four blocks are drawn": seen["work"] == 5,
+        "workers have tracks": "SM worker 0" in seen["tracks"] and "grids" in seen["tracks"],
+        **traced,
         "the filter leaves what has the word": not seen["count"].startswith(("0 ", f"{seen['slices']} ")),
         "the launch is named by its kernel": "saxpy" in seen["launch"],
         "the launch shows its pushbuffer": "SEND_SIGNALING_PCAS" in seen["text"],

@@ -32,8 +32,19 @@ use crate::{
 enum Value {
     /// Compared as it is.
     Text(String),
-    /// An address or a handle: compared by what it corresponds to.
-    Name(u64),
+    /// A name: compared by what it corresponds to.
+    Name(Space, u64),
+}
+
+/// What a name is one of: those of different spaces are different even if their numbers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Space {
+    /// Addresses and handles, which clients choose from one pool or the other.
+    General,
+    /// Descriptors, as the number of their opening: one that is closed and given out again is another.
+    Descriptor,
+    /// Channels, as doorbells name them.
+    Token,
 }
 
 /// One thing that one side does.
@@ -55,7 +66,7 @@ impl Item {
                 a == b
                     && match (x, y) {
                         (Value::Text(x), Value::Text(y)) => x == y,
-                        (Value::Name(x), Value::Name(y)) => (*x == 0) == (*y == 0),
+                        (Value::Name(a, x), Value::Name(b, y)) => a == b && (*x == 0) == (*y == 0),
                         _ => false,
                     }
             })
@@ -202,19 +213,19 @@ pub fn pushbuffers(a: &[u32], b: &[u32], stream: &Stream) -> Diff {
 /// Which name of one side corresponds to which of the other.
 #[derive(Debug, Default)]
 struct Names {
-    forward: HashMap<u64, u64>,
-    backward: HashMap<u64, u64>,
+    forward: HashMap<(Space, u64), u64>,
+    backward: HashMap<(Space, u64), u64>,
 }
 
 impl Names {
     /// Whether the two correspond; two that nobody has named yet do from now on.
-    fn agree(&mut self, a: u64, b: u64) -> bool {
-        match (self.forward.get(&a), self.backward.get(&b)) {
+    fn agree(&mut self, space: Space, a: u64, b: u64) -> bool {
+        match (self.forward.get(&(space, a)), self.backward.get(&(space, b))) {
             (Some(known), _) => *known == b,
             (None, Some(_)) => false,
             (None, None) => {
-                self.forward.insert(a, b);
-                self.backward.insert(b, a);
+                self.forward.insert((space, a), b);
+                self.backward.insert((space, b), a);
                 true
             }
         }
@@ -230,13 +241,20 @@ fn streams(capture: &Capture, options: Options) -> Vec<(String, Vec<Item>)> {
     let mut calls = Vec::new();
     let mut channels: Vec<(u32, Stream, Vec<Item>)> = Vec::new();
     let mut memory: Vec<&Memory> = Vec::new();
+    // Openings so far, and which of them each descriptor is of.
+    let mut opened = 0;
+    let mut descriptors: HashMap<u64, u64> = HashMap::new();
     for event in &capture.events {
         match event {
+            Event::Open { result: Ok(fd), .. } => {
+                opened += 1;
+                descriptors.insert(fd.0 as u64, opened);
+            }
             Event::Ioctl(call) => {
                 tracker.ioctl(call);
                 ranges.extend(tracker.take_new_gpu_ranges());
                 if options.calls {
-                    calls.push(call_item(call, capture, &mut handles));
+                    calls.push(call_item(call, capture, &mut handles, &descriptors));
                 }
             }
             Event::Symbol(symbol) => {
@@ -267,14 +285,24 @@ fn streams(capture: &Capture, options: Options) -> Vec<(String, Vec<Item>)> {
                 for step in &steps {
                     items.push(action_item(&step.action, &symbols));
                 }
+                let descriptors: Vec<u64> = {
+                    let qmds = memory.iter().filter(|found| found.kind == MemoryKind::Qmd);
+                    qmds.map(|found| found.address).collect()
+                };
                 for found in memory.drain(..) {
                     match found.kind {
                         MemoryKind::Qmd => items.extend(qmd_item(version, &found.bytes, &symbols)),
-                        MemoryKind::ConstantBank => items.push(bank_item(
-                            generation.constant_bank().parameters as usize,
-                            &found.bytes,
-                            &ranges,
-                        )),
+                        MemoryKind::ConstantBank => {
+                            // Clients that declare a bank too long put their descriptor into it.
+                            let inside = |at: &u64| at.checked_sub(found.address).map(|at| at as usize);
+                            let ends = descriptors.iter().filter_map(inside).min();
+                            let end = ends.unwrap_or(usize::MAX).min(found.bytes.len());
+                            items.push(bank_item(
+                                generation.constant_bank().parameters as usize,
+                                &found.bytes[..end],
+                                &ranges,
+                            ));
+                        }
                         MemoryKind::Other => {}
                     }
                 }
@@ -304,7 +332,7 @@ fn text(name: &str, value: impl fmt::Display) -> (String, Value) {
 }
 
 fn name(name: &str, value: u64) -> (String, Value) {
-    (name.to_owned(), Value::Name(value))
+    (name.to_owned(), Value::Name(Space::General, value))
 }
 
 fn action_item(action: &Action, symbols: &Symbols) -> Item {
@@ -447,7 +475,12 @@ fn bank_item(parameters: usize, bytes: &[u8], ranges: &BTreeMap<u64, u64>) -> It
     Item { kind: "arguments".into(), text: format!("arguments, {} words", words.len()), values }
 }
 
-fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Item {
+fn call_item(
+    call: &IoctlEvent,
+    capture: &Capture,
+    handles: &mut Handles,
+    descriptors: &HashMap<u64, u64>,
+) -> Item {
     let decoded = call.decode(capture.branch, handles);
     let mut values = Vec::new();
     if let Err(errno) = call.result {
@@ -460,6 +493,12 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
             if field.kind == Some(Kind::Pointer) && field.number != 0 {
                 // Into memory that the caller has for the length of the call: where, means nothing.
                 values.push(text(&field.name, "a pointer"));
+            } else if let (Some(Kind::Descriptor), Some(number)) =
+                (field.kind, descriptors.get(&field.number))
+            {
+                values.push((field.name.clone(), Value::Name(Space::Descriptor, *number)));
+            } else if field.name == TOKEN {
+                values.push((field.name.clone(), Value::Name(Space::Token, field.number)));
             } else if is_name(call.node, field) {
                 values.push(name(&field.name, field.number));
             } else {
@@ -472,19 +511,14 @@ fn call_item(call: &IoctlEvent, capture: &Capture, handles: &mut Handles) -> Ite
     Item { kind: format!("{} {subject}", decoded.name), text: title, values }
 }
 
+/// The field that says how doorbells name a channel.
+const TOKEN: &str = "workSubmitToken";
+
 /// Whether a field of a call is a name by itself: an object, an address, a descriptor.
 pub(crate) fn is_name(node: Node, field: &FieldValue) -> bool {
     /// Numbers that stand for an address, or for a channel.
-    const NAMES: [&str; 8] = [
-        "base",
-        "address",
-        "dmaOffset",
-        "gpFifoOffset",
-        "workSubmitToken",
-        "requestedBase",
-        "limit",
-        "vaBase",
-    ];
+    const NAMES: [&str; 8] =
+        ["base", "address", "dmaOffset", "gpFifoOffset", TOKEN, "requestedBase", "limit", "vaBase"];
     matches!(field.kind, Some(Kind::Handle | Kind::Pointer | Kind::Descriptor))
         || NAMES.contains(&field.name.as_str())
         || (node == Node::Uvm && field.name == "offset")
@@ -532,8 +566,10 @@ fn differ(a: &Item, b: &Item, names: &mut Names, changes: &mut Vec<Change>) {
         };
         let (_, new) = rest.remove(place);
         match (old, new) {
-            (Value::Name(x), Value::Name(y)) if names.agree(*x, *y) => {}
-            (Value::Name(x), Value::Name(y)) => {
+            (Value::Name(space, x), Value::Name(other, y)) if space == other => {
+                if names.agree(*space, *x, *y) {
+                    continue;
+                }
                 how.push(format!("{field} is another one: {x:#x} -> {y:#x}"));
             }
             _ if old == new => {}
@@ -551,7 +587,7 @@ fn differ(a: &Item, b: &Item, names: &mut Names, changes: &mut Vec<Change>) {
 fn shown(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
-        Value::Name(number) => format!("{number:#x}"),
+        Value::Name(_, number) => format!("{number:#x}"),
     }
 }
 

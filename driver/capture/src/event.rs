@@ -59,6 +59,43 @@ pub enum Event {
     Symbol(Symbol),
     /// A channel died, in words.
     Fault(String),
+    /// A grid ran, where that can be seen: on a simulated GPU.
+    Grid(Grid),
+}
+
+/// A grid that ran, in nanoseconds since the capture began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// GPU address of the program.
+    pub program: u64,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Its blocks as they ended, at most [`Grid::MOST`] of them.
+    pub blocks: Vec<Block>,
+}
+
+impl Grid {
+    /// Blocks of a grid that a capture keeps; what the others did is not noted.
+    pub const MOST: usize = 4096;
+}
+
+/// A block that ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its index in the grid.
+    pub index: [u32; 3],
+    /// Which of the simulator's workers, each of which does the work of SMs, executed it.
+    pub worker: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
 }
 
 /// A call on a descriptor.

@@ -22,9 +22,13 @@
 //! symbol 1000205000 fa0 sum
 //! doorbell 90 a
 //! fault Xid 31: ...
+//! grid 1000205000 4 1 1 256 1 1 81230 90110
+//!   block 0 0 0 1 81500 84020
+//!   ...
 //! ```
 //!
-//! Numbers are hexadecimal, but for descriptors, counts of bytes and words, slots and times, which are decimal. Bytes are
+//! Numbers are hexadecimal, but for descriptors, counts of bytes and words, slots, sizes of grids and times, which are
+//! decimal. Bytes are
 //! little-endian words, eight a line with the byte offset in front; lines of zeroes are left out. `out` and `params-out`
 //! are left out where a call changed nothing. `= ok`, `= value` or `! errno` ends a call. A line that begins with `#`,
 //! and what follows ` # ` on a call's line, is a comment.
@@ -35,7 +39,7 @@ use nv_abi::{Branch, Errno, Fd, dump::Handles};
 
 use crate::{
     Capture,
-    event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol},
+    event::{Block, Event, Grid, IoctlEvent, Memory, MemoryKind, Submission, Symbol},
     words,
 };
 
@@ -131,6 +135,13 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
             writeln!(out, "symbol {address:x} {bytes:x} {}", escape(name))
         }
         Event::Fault(text) => writeln!(out, "fault {}", escape(text)),
+        Event::Grid(Grid { program, grid: [x, y, z], block: [i, j, k], start, end, blocks }) => {
+            let _ = writeln!(out, "grid {program:x} {x} {y} {z} {i} {j} {k} {start} {end}");
+            for Block { index: [x, y, z], worker, start, end } in blocks {
+                let _ = writeln!(out, "  block {x} {y} {z} {worker} {start} {end}");
+            }
+            Ok(())
+        }
         Event::Memory(Memory { kind, address, bytes }) => {
             let _ = writeln!(out, "memory {} {address:x} {}", kind.word(), bytes.len());
             block(&mut out, bytes);
@@ -262,6 +273,12 @@ fn hex32(text: &str) -> Option<u32> {
     u32::from_str_radix(text, 16).ok()
 }
 
+/// So many decimal numbers.
+fn numbers<const N: usize>(words: &[&str]) -> Option<[u32; N]> {
+    let numbers: Option<Vec<u32>> = words.iter().map(|word| word.parse().ok()).collect();
+    numbers?.try_into().ok()
+}
+
 fn result<T>(sign: &str, text: &str, value: impl Fn(&str) -> Option<T>) -> Option<Result<T, Errno>> {
     match sign {
         "=" => value(text).map(Ok),
@@ -300,6 +317,18 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
             },
             ("doorbell", [offset, value]) => Event::Doorbell { offset: hex32(offset)?, value: hex32(value)? },
             ("fault", _) => Event::Fault(unescape(rest)),
+            ("grid", [program, sizes @ .., start, end]) => {
+                let sizes: [u32; 6] = numbers(sizes)?;
+                let [grid, block] = *sizes.as_chunks::<3>().0 else { return None };
+                Event::Grid(Grid {
+                    program: hex(program)?,
+                    grid,
+                    block,
+                    start: start.parse().ok()?,
+                    end: end.parse().ok()?,
+                    blocks: self.blocks()?,
+                })
+            }
             ("symbol", [address, bytes, ..]) => {
                 let mut parts = rest.splitn(3, ' ');
                 let name = parts.nth(2)?;
@@ -356,6 +385,19 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
             _ => return None,
         };
         Some(Ok(event))
+    }
+
+    /// The blocks of a grid that come next; `None` if one reads as none.
+    fn blocks(&mut self) -> Option<Vec<Block>> {
+        let mut blocks = Vec::new();
+        while let Some((_, line)) = self.0.next_if(|(_, line)| line.starts_with("  block ")) {
+            let words: Vec<&str> = line.split_ascii_whitespace().skip(1).collect();
+            let [index @ .., start, end] = &words[..] else { return None };
+            let [x, y, z, worker] = numbers(index)?;
+            let (start, end) = (start.parse().ok()?, end.parse().ok()?);
+            blocks.push(Block { index: [x, y, z], worker, start, end });
+        }
+        Some(blocks)
     }
 
     /// The block of that name, if it comes next; its length is in units of so many bytes.
@@ -435,6 +477,14 @@ mod tests {
             Event::Symbol(Symbol { address: 0x1000, bytes: 16, name: "the sum # of it".into() }),
             Event::Doorbell { offset: 0x90, value: 10 },
             Event::Fault("Xid 31:\n  a \\ b".into()),
+            Event::Grid(Grid {
+                program: 0x10_0020_5000,
+                grid: [4, 2, 1],
+                block: [256, 1, 1],
+                start: 81_230,
+                end: 90_110,
+                blocks: vec![Block { index: [3, 1, 0], worker: 1, start: 81_500, end: 84_020 }],
+            }),
             Event::Close { fd: Fd(4), result: Ok(()) },
         ];
         Capture { branch: Branch::R570, events }

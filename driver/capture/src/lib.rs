@@ -3,7 +3,8 @@
 //! It stands on `nv-abi` alone, beside the driver and the simulator, and works with either and with neither:
 //!
 //! - [`Recorder`] wraps anything that implements the boundary's two traits and notes every call, mapping and
-//!   submission, with pushbuffers, launch descriptors and constant banks;
+//!   submission, with pushbuffers, launch descriptors and constant banks; [`Recording`] is the same for who catches a
+//!   client's calls in another way;
 //! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
 //!   prints both; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
 //! - [`replay`] does again what a capture says, on any backend; [`timeline`] shows it in a browser's trace viewer, [`page`]
@@ -41,6 +42,7 @@ pub mod lint;
 pub mod normal;
 pub mod page;
 mod recorder;
+mod recording;
 pub mod replay;
 mod symbols;
 pub mod text;
@@ -51,8 +53,9 @@ mod words;
 pub use action::{Action, Step, Stream};
 pub use client::ClientMemory;
 pub use describe::describe;
-pub use event::{Event, IoctlEvent, Memory, MemoryKind, Submission, Symbol};
+pub use event::{Block, Event, Grid, IoctlEvent, Memory, MemoryKind, Submission, Symbol};
 pub use recorder::Recorder;
+pub use recording::{Call, Recording};
 pub use symbols::Symbols;
 pub use text::Listing;
 

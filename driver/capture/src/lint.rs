@@ -8,6 +8,7 @@ use nv_abi::{
     Bits, Field,
     compute::HOPPER_COMPUTE_A::INVALIDATE_SHADER_CACHES_NO_WFI,
     dump::{Packet, Unknowns},
+    gpfifo::Entry,
     qmd::{self, CONSTANT_BUFFERS, Launch, Version},
 };
 
@@ -107,6 +108,13 @@ pub const RULES: &[Rule] = &[
         check: indistinguishable_release,
     },
     Rule {
+        name: "ring-overrun",
+        finds: "a ring entry, or command memory, that is written again although nothing told that the GPU had read it",
+        source: "measured on an H200: the get pointer runs ahead of what is read, and command memory given back by it was \
+                 overwritten in use (Xid 32); only a release behind the work says that it was read",
+        check: ring_overrun,
+    },
+    Rule {
         name: "freed-memory",
         finds: "an address whose mapping went before the submission",
         source: "the GPU faults on it (Xid 31), or reads what lies there next",
@@ -118,6 +126,9 @@ pub const RULES: &[Rule] = &[
 struct Submitted<'a> {
     number: usize,
     channel: u32,
+    /// Where its pushbuffer lies.
+    place: Option<u64>,
+    words: &'a [u32],
     packets: &'a [Packet],
     steps: &'a [Step],
     version: Version,
@@ -170,6 +181,8 @@ struct Linter<'a> {
     copies: Vec<Copied>,
     /// Ranges that went.
     freed: Vec<(u64, u64)>,
+    /// By channel: command memory of submissions that no release stands behind yet, with its words.
+    unread: BTreeMap<u32, Vec<(u64, Vec<u32>)>>,
 }
 
 #[derive(Debug)]
@@ -204,6 +217,7 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
         written: Vec::new(),
         copies: Vec::new(),
         freed: Vec::new(),
+        unread: BTreeMap::new(),
     };
     for event in &capture.events {
         match event {
@@ -224,6 +238,11 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
                     let submitted = Submitted {
                         number,
                         channel: submission.channel,
+                        place: match Entry::decode(submission.entry) {
+                            Entry::Segment { address, .. } => Some(address),
+                            Entry::Control { .. } => None,
+                        },
+                        words,
                         packets: &packets,
                         steps: &steps,
                         version: stream.qmd_version(),
@@ -461,6 +480,47 @@ fn indistinguishable_release(linter: &mut Linter<'_>, submitted: &Submitted<'_>)
             _ => {}
         }
     }
+}
+
+fn ring_overrun(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
+    let entries = linter.tracker.channel(submitted.channel).map(|channel| channel.entries as usize);
+    let unread = linter.unread.entry(submitted.channel).or_default();
+    let mut found = Vec::new();
+    // One entry always stays free: a ring that is full looks like an empty one.
+    if let Some(entries) = entries.filter(|entries| *entries > 0 && unread.len() + 1 >= *entries) {
+        found.push(format!(
+            "the ring has {entries} entries, and {} before this one may be unread",
+            unread.len()
+        ));
+    }
+    if let Some(place) = submitted.place {
+        let bytes = |words: &[u32]| words.len() as u64 * 4;
+        // The same words once more are no harm.
+        let old = unread.iter().find(|(start, words)| {
+            *start < place + bytes(submitted.words)
+                && place < start + bytes(words)
+                && (*start != place || words != submitted.words)
+        });
+        found.extend(old.map(|(start, _)| {
+            format!(
+                "the commands at {start:#x} were overwritten, and nothing told that the GPU had read them"
+            )
+        }));
+        unread.push((place, submitted.words.to_vec()));
+    }
+    let releases = submitted.steps.iter().any(|step| {
+        matches!(
+            step.action,
+            Action::Release { .. }
+                | Action::Report { .. }
+                | Action::CopyRelease { .. }
+                | Action::Copy { release: Some(_), .. }
+        )
+    });
+    if releases || submitted.launches().iter().any(|launched| !launched.launch.releases.is_empty()) {
+        unread.clear();
+    }
+    found.into_iter().for_each(|what| linter.find(submitted, None, what));
 }
 
 fn freed_memory(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {

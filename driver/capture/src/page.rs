@@ -15,7 +15,7 @@ const PLACE: &str = "/*capture*/null";
 
 /// The page of a capture.
 pub fn page(capture: &Capture, title: &str) -> String {
-    let Timeline { slices, arrows } = timeline(capture);
+    let Timeline { work, slices, arrows } = timeline(capture);
     let (mut texts, mut faults) = (Vec::new(), Vec::new());
     for section in text::sections(capture) {
         match section {
@@ -39,7 +39,21 @@ pub fn page(capture: &Capture, title: &str) -> String {
         })
         .collect();
     let arrows: Vec<_> = arrows.iter().map(|arrow| [arrow.from, arrow.to]).collect();
-    let data = json!({ "title": title, "submissions": submissions, "arrows": arrows, "faults": faults });
+    let work: Vec<_> = work
+        .iter()
+        .map(|work| {
+            let track =
+                work.worker.map_or_else(|| "grids".to_owned(), |worker| format!("SM worker {worker}"));
+            json!({ "track": track, "name": work.name, "start": work.start, "end": work.end })
+        })
+        .collect();
+    let data = json!({
+        "title": title,
+        "submissions": submissions,
+        "arrows": arrows,
+        "faults": faults,
+        "work": work,
+    });
     // Inside a script, text must not look like the script's end or a comment.
     let data = data.to_string().replace('<', "\\u003c");
     TEMPLATE.replacen(PLACE, &data, 1)

@@ -208,7 +208,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                 }
             }
             Event::Doorbell { offset, value } => self.ring(*offset, *value),
-            Event::Symbol(_) | Event::Fault(_) => {}
+            Event::Symbol(_) | Event::Fault(_) | Event::Grid(_) => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! When a capture's submissions were made: a track per channel, a slice per submission with what it does, an arrow from
-//! each release to the waits for it. As a trace for Perfetto or a browser's `about:tracing` ([`trace`]), or as a page that
+//! each release to the waits for it. Where a simulated GPU was recorded also which grids ran when, and which worker of
+//! the simulator, each of which does the work of SMs, executed which block. As a trace for Perfetto or a browser's `about:tracing` ([`trace`]), or as a page that
 //! shows pushbuffers and descriptors too ([`page`](crate::page::page)).
 //!
 //! A slice begins when its submission was handed over. When the GPU finished it is not in a capture: a slice ends where
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     Capture,
     action::{Action, Stream, chain},
-    describe,
+    describe::{by, describe},
     event::{Event, MemoryKind},
     symbols::Symbols,
 };
@@ -34,8 +35,19 @@ pub(crate) struct Arrow {
     pub(crate) to: usize,
 }
 
+/// A grid or a block that ran.
+pub(crate) struct Work {
+    /// The track: `None` for grids, else the worker.
+    pub(crate) worker: Option<u32>,
+    pub(crate) name: String,
+    /// Nanoseconds.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
 /// A capture in time.
 pub(crate) struct Timeline {
+    pub(crate) work: Vec<Work>,
     pub(crate) slices: Vec<Slice>,
     pub(crate) arrows: Vec<Arrow>,
 }
@@ -48,11 +60,23 @@ pub(crate) fn timeline(capture: &Capture) -> Timeline {
     let mut slices: Vec<Slice> = Vec::new();
     let mut releases: Vec<(usize, u64, u64)> = Vec::new();
     let mut waits: Vec<(usize, u64, u64)> = Vec::new();
+    let mut work = Vec::new();
     let mut clock = 0;
     for event in &capture.events {
         match event {
             Event::Memory(found) if found.kind == MemoryKind::Qmd => {
                 memory.insert(found.address, found.bytes.clone());
+            }
+            Event::Grid(grid) => {
+                let kernel = symbols.text(grid.program);
+                let name = format!("{kernel}, {} x {}", by(grid.grid), by(grid.block));
+                work.push(Work { worker: None, name, start: grid.start, end: grid.end });
+                work.extend(grid.blocks.iter().map(|block| Work {
+                    worker: Some(block.worker),
+                    name: format!("{kernel} {:?}", block.index),
+                    start: block.start,
+                    end: block.end,
+                }));
             }
             Event::Submission(submission) => {
                 clock = submission.time.unwrap_or(clock + 1000);
@@ -116,12 +140,12 @@ pub(crate) fn timeline(capture: &Capture) -> Timeline {
         releases.iter().rev().find(before).map(|&(from, ..)| Arrow { from, to })
     });
     let arrows = arrows.collect();
-    Timeline { slices, arrows }
+    Timeline { work, slices, arrows }
 }
 
 /// The trace as JSON text (Trace Event Format).
 pub fn trace(capture: &Capture) -> String {
-    let Timeline { slices, arrows } = timeline(capture);
+    let Timeline { work, slices, arrows } = timeline(capture);
     let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
     let mut events: Vec<Value> = Vec::new();
     for slice in &slices {
@@ -140,6 +164,30 @@ pub fn trace(capture: &Capture) -> String {
         events.push(json!({
             "name": "thread_name", "ph": "M", "pid": 1, "tid": channel,
             "args": { "name": format!("channel {channel:#x}") },
+        }));
+    }
+    let process = |pid: u32, name: &str| json!({ "name": "process_name", "ph": "M", "pid": pid, "args": { "name": name } });
+    events.push(process(1, "submissions"));
+    if !work.is_empty() {
+        events.push(process(2, "the GPU"));
+    }
+    // Grids are the first track, workers those behind it.
+    let track = |work: &Work| work.worker.map_or(0, |worker| worker + 1);
+    for work in &work {
+        events.push(json!({
+            "name": work.name,
+            "cat": if work.worker.is_some() { "block" } else { "grid" },
+            "ph": "X",
+            "pid": 2,
+            "tid": track(work),
+            "ts": microseconds(work.start),
+            "dur": microseconds(work.end.saturating_sub(work.start)),
+        }));
+    }
+    for tid in work.iter().map(track).collect::<BTreeSet<_>>() {
+        let name = if tid == 0 { "grids".to_owned() } else { format!("SM worker {}", tid - 1) };
+        events.push(json!({
+            "name": "thread_name", "ph": "M", "pid": 2, "tid": tid, "args": { "name": name },
         }));
     }
     for (id, arrow) in arrows.iter().enumerate() {

@@ -33,6 +33,7 @@ struct Range {
 /// A channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
+    client: u32,
     pub(crate) handle: u32,
     pub(crate) class: u32,
     /// GPU address of its ring.
@@ -51,6 +52,8 @@ pub(crate) struct Tracker {
     pub(crate) nodes: HashMap<Fd, Node>,
     /// What RM_MAP_MEMORY attached to a descriptor, until it is mapped.
     attached: HashMap<Fd, Range>,
+    /// Of those the ones that were not mapped yet.
+    waiting: Vec<Fd>,
     cpu: BTreeMap<u64, Range>,
     gpu: BTreeMap<u64, Range>,
     /// Host memory that was registered: where it lies in the client.
@@ -84,6 +87,7 @@ impl Tracker {
             branch,
             nodes: HashMap::new(),
             attached: HashMap::new(),
+            waiting: Vec::new(),
             cpu: BTreeMap::new(),
             gpu: BTreeMap::new(),
             host: HashMap::new(),
@@ -163,6 +167,28 @@ impl Tracker {
         Some((client, left.min(seen)))
     }
 
+    /// Descriptors that memory was attached to and that were not mapped yet, with the bytes to map, the oldest first.
+    pub(crate) fn unmapped_attachments(&self) -> Vec<(Fd, u64)> {
+        self.waiting.iter().filter_map(|fd| Some((*fd, self.attached.get(fd)?.length))).collect()
+    }
+
+    /// The client's mappings: first address and bytes.
+    pub(crate) fn mappings(&self) -> Vec<(u64, u64)> {
+        self.cpu.iter().map(|(address, range)| (*address, range.length)).collect()
+    }
+
+    /// Every channel.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.channels.values()
+    }
+
+    /// The entries of a channel up to a slot were seen.
+    pub(crate) fn seen(&mut self, channel: &Channel, slot: u32) {
+        if let Some(known) = self.channels.get_mut(&(channel.client, channel.handle)) {
+            known.next = slot;
+        }
+    }
+
     /// Where the client sees a byte of an object.
     fn see(&self, object: Object, offset: u64) -> Option<(u64, u64)> {
         self.cpu.iter().find_map(|(address, range)| {
@@ -179,6 +205,7 @@ impl Tracker {
 
     /// A descriptor was mapped.
     pub(crate) fn mapped(&mut self, fd: Fd, address: u64, length: u64) {
+        self.waiting.retain(|waiting| *waiting != fd);
         if let Some(range) = self.attached.get(&fd) {
             self.cpu.insert(address, Range { length, ..*range });
         }
@@ -193,6 +220,7 @@ impl Tracker {
     pub(crate) fn closed(&mut self, fd: Fd) {
         self.nodes.remove(&fd);
         self.attached.remove(&fd);
+        self.waiting.retain(|waiting| *waiting != fd);
     }
 
     /// Learns from a call that succeeded.
@@ -221,7 +249,10 @@ impl Tracker {
             ioctl::NV_ESC_RM_MAP_MEMORY => {
                 use nv_ioctl_nvos33_parameters_with_fd as p;
                 let Some(argument) = self.answer(&p::STRUCT, event) else { return };
-                self.attached.insert(Fd(get(&argument, &p::fd) as i32), range(&argument));
+                let fd = Fd(get(&argument, &p::fd) as i32);
+                self.attached.insert(fd, range(&argument));
+                self.waiting.retain(|waiting| *waiting != fd);
+                self.waiting.push(fd);
             }
             ioctl::NV_ESC_RM_MAP_MEMORY_DMA => {
                 use NVOS46_PARAMETERS as p;
@@ -248,6 +279,7 @@ impl Tracker {
             let params = Record::padded(&p::STRUCT, self.branch, &event.nested_before);
             let userd = (object.0, get(&params, &p::hUserdMemory) as u32);
             let channel = Channel {
+                client: object.0,
                 handle: object.1,
                 class: number,
                 ring: get(&params, &p::gpFifoOffset),

@@ -8,9 +8,10 @@ use nv_abi::{
     copy::AMPERE_DMA_COPY_A as copy,
     gpfifo::Entry,
     host::AMPERE_CHANNEL_GPFIFO_A as host,
+    ioctl,
     method::{Form, Header, Method},
     qmd::{ConstantBuffer, Qmd, Version, rows::V03_00},
-    rm::class,
+    rm::{self, class},
     uvm::{self, UVM_FREE_PARAMS, UVM_MAP_EXTERNAL_ALLOCATION_PARAMS},
 };
 use nv_capture::{
@@ -26,6 +27,7 @@ const DATA: u64 = 0x11_0000_0000;
 const QMD: u64 = 0x12_0000_0100;
 const BANK: u64 = 0x12_0000_0200;
 const SIGNAL: u64 = 0x13_0000_0000;
+const COMMANDS: u64 = 0x14_0000_0000;
 
 #[derive(Default)]
 struct Script {
@@ -85,11 +87,16 @@ impl Script {
     }
 
     fn submit(&mut self, channel: u32, fill: impl FnOnce(&mut Vec<u32>)) {
+        let place = COMMANDS + 0x1000 * self.events.len() as u64;
+        self.submit_from(place, channel, fill);
+    }
+
+    fn submit_from(&mut self, place: u64, channel: u32, fill: impl FnOnce(&mut Vec<u32>)) {
         let mut words = Vec::new();
         fill(&mut words);
         let slot = self.slots[channel as usize];
         self.slots[channel as usize] += 1;
-        let entry = Entry::segment(0x14_0000_0000, words.len() as u32).encode().unwrap();
+        let entry = Entry::segment(place, words.len() as u32).encode().unwrap();
         let class = class::AMPERE_CHANNEL_GPFIFO_A;
         let submission = Submission { channel, class, slot, entry, words: Some(words), time: None };
         self.events.push(Event::Submission(submission));
@@ -226,6 +233,15 @@ fn scripts(rule: &str) -> (Script, Script) {
                 semaphore(words, SIGNAL, if bad { 1 } else { 2 }, RELEASE | WAIT);
             });
         }),
+        "ring-overrun" => of(&|script, bad| {
+            script.submit_from(COMMANDS, COMPUTE, |words| {
+                invalidate(words);
+                if !bad {
+                    semaphore(words, SIGNAL, 1, RELEASE | WAIT);
+                }
+            });
+            script.submit_from(COMMANDS + 4, COMPUTE, invalidate);
+        }),
         "freed-memory" => of(&|script, bad| {
             if bad {
                 script.unmap(SIGNAL);
@@ -233,6 +249,37 @@ fn scripts(rule: &str) -> (Script, Script) {
             script.submit(COMPUTE, |words| semaphore(words, SIGNAL, 1, RELEASE | WAIT));
         }),
         other => panic!("no examples for {other}"),
+    }
+}
+
+#[test]
+fn a_ring_that_goes_round_without_a_release_is_found_and_one_with_is_not() {
+    use rm::NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as Channel;
+    for (pause, expected) in [(7, 0), (8, 1)] {
+        let mut script = Script::new();
+        let mut parameters = Record::zeroed(&Channel::STRUCT, Branch::R580);
+        parameters.set(&Channel::gpFifoEntries, 8).unwrap();
+        let mut argument = Record::zeroed(&rm::NVOS21_PARAMETERS::STRUCT, Branch::R580);
+        argument.set(&rm::NVOS21_PARAMETERS::hObjectNew, COMPUTE.into()).unwrap();
+        argument.set(&rm::NVOS21_PARAMETERS::hClass, class::AMPERE_CHANNEL_GPFIFO_A.into()).unwrap();
+        script.events.push(Event::Ioctl(Box::new(IoctlEvent {
+            fd: Fd(3),
+            node: Node::Ctl,
+            request: ioctl::request(ioctl::NV_ESC_RM_ALLOC, argument.bytes().len()),
+            before: argument.bytes().to_vec(),
+            after: argument.bytes().to_vec(),
+            nested_before: parameters.bytes().to_vec(),
+            nested_after: parameters.bytes().to_vec(),
+            result: Ok(()),
+        })));
+        // The one that binds the class is unread as well.
+        for number in 1..20 {
+            script.submit(COMPUTE, |words| match number % pause {
+                0 => semaphore(words, SIGNAL, number, RELEASE | WAIT),
+                _ => invalidate(words),
+            });
+        }
+        assert_eq!(script.findings(), vec!["ring-overrun"; expected], "a release every {pause}");
     }
 }
 

@@ -11,6 +11,7 @@ mod doctor;
 mod dump;
 mod launch;
 mod paint;
+mod profile;
 mod report;
 mod run;
 mod simulated;
@@ -58,7 +59,7 @@ enum Command {
     /// The exit code is the program's. Where that is 0 although a GPU faulted, or lacked something that was asked for,
     /// it is 3.
     Run(run::Run),
-    /// Run a program on this machine's own card and record what it asks of the device nodes.
+    /// Run a program on this machine's own card and record what they say to each other.
     Record(run::RecordCalls),
     /// What `run` starts: not for people.
     #[command(hide = true)]

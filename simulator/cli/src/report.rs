@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use nv_simulator::engine::{KernelProfile, Profiles};
+
 /// One process.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Process {
@@ -14,6 +16,7 @@ struct Process {
     troubles: Vec<String>,
     /// What is no trouble.
     notes: Vec<String>,
+    profiles: Profiles,
     ended: bool,
 }
 
@@ -73,10 +76,20 @@ impl Report {
                     process.statistics.insert(name.to_owned(), value.parse().ok()?);
                 }
             }
+            "profile" => process.profiles.read_line(&text).ok()?,
             "end" => process.ended = true,
             _ => return None,
         }
         Some(())
+    }
+
+    /// The kernels of all processes, that with the most warp instructions first.
+    pub fn take_profiles(&mut self) -> Vec<KernelProfile> {
+        let processes = self.processes.values_mut();
+        let mut all: Vec<_> =
+            processes.flat_map(|process| std::mem::take(&mut process.profiles).into_sorted()).collect();
+        all.sort_by_key(|profile| std::cmp::Reverse(profile.warps()));
+        all
     }
 
     /// Whether a GPU faulted, lacked something, or the simulator failed.

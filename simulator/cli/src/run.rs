@@ -29,6 +29,7 @@ use nix::{
 };
 
 use crate::{
+    profile::{self, Names},
     report::Report,
     simulated::{DRIVER, Gpu},
 };
@@ -56,6 +57,16 @@ pub struct Run {
     /// Say afterwards what the GPUs did, also where all went well
     #[arg(long)]
     report: bool,
+    /// Count what every instruction does, and print the kernels with the most of them; execution then takes many times as
+    /// long
+    #[arg(long, value_name = "KERNELS", num_args = 0..=1, require_equals = true, default_missing_value = "3")]
+    profile: Option<usize>,
+    /// Write a capture of what the program and the GPUs say to each other, for `dump capture`, `diff`, `lint`, `timeline`
+    /// and `replay`; further processes that use a GPU write files with their number behind this name
+    #[arg(long)]
+    capture: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     /// Give the program's own exit code even if it is 0 and a GPU faulted or lacked something
     #[arg(long)]
     lenient: bool,
@@ -67,12 +78,32 @@ pub struct Run {
 /// What to record.
 #[derive(Debug, Args)]
 pub struct RecordCalls {
-    /// The file to write: a JSON object a line, as `dump ioctl` reads it
-    #[arg(short, long, default_value = "mockgpu.ioctls.jsonl")]
+    /// The capture to write; further processes that use the card write files with their number behind this name
+    #[arg(short, long, default_value = "mockgpu.capture")]
     output: PathBuf,
+    #[command(flatten)]
+    data: Data,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
+}
+
+/// What a capture keeps beside what is said.
+#[derive(Debug, Args)]
+struct Data {
+    /// Keep the data of copies of up to so many bytes in the capture, which a replay needs: bytes, or a number with K, M
+    /// or G [default: 64K]
+    #[arg(long, value_name = "BYTES")]
+    data: Option<String>,
+}
+
+impl Data {
+    fn tell(&self, command: &mut Command) {
+        match &self.data {
+            Some(bytes) => command.env("MOCKGPU_RECORD_DATA", bytes),
+            None => command.env_remove("MOCKGPU_RECORD_DATA"),
+        };
+    }
 }
 
 /// The program of a second start of the tool.
@@ -267,11 +298,20 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
         .env("MOCKGPU_GPU", options.gpu.name())
         .env("MOCKGPU_GPUS", options.gpus.to_string())
         .env("MOCKGPU_DRIVER", &options.driver)
-        .env_remove("MOCKGPU_RECORD")
+        .env_remove("MOCKGPU_CARD")
         .env("MOCKGPU_REPORT", format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     match &options.vram {
         Some(bytes) => command.env("MOCKGPU_VRAM", bytes),
         None => command.env_remove("MOCKGPU_VRAM"),
+    };
+    match &options.capture {
+        Some(file) => command.env("MOCKGPU_RECORD", new_capture(file)?),
+        None => command.env_remove("MOCKGPU_RECORD"),
+    };
+    options.data.tell(&mut command);
+    match options.profile {
+        Some(_) => command.env("MOCKGPU_PROFILE", "1"),
+        None => command.env_remove("MOCKGPU_PROFILE"),
     };
     let child = command.spawn().map_err(io("the second start of this program"))?;
     let status = wait(Pid::from_raw(child.id() as i32), &signals)?;
@@ -279,11 +319,15 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
     let mut text = String::new();
     let mut file = File::from(file);
     file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(io("the report"))?;
-    let report = Report::parse(&text);
+    let mut report = Report::parse(&text);
     let mut said = String::new();
     if options.report || report.has_trouble() {
         // Writing to a string cannot fail.
         let _ = write!(said, "{report}");
+    }
+    if let Some(kernels) = options.profile {
+        let profiles = report.take_profiles();
+        said.extend(profiles.iter().take(kernels).map(|found| profile::text(found, &Names::default(), true)));
     }
     eprint!("{said}");
     Ok(match (status.code(), status.signal()) {
@@ -294,16 +338,24 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
     })
 }
 
-/// Runs the program on this machine's own card and records what it asks of the nodes. Becomes the program.
+/// The whole path of a capture that a program is about to write. One that is there already is of an earlier run.
+fn new_capture(file: &Path) -> Result<PathBuf, RunError> {
+    // Created to see whether that is possible, and removed because its first writer creates it.
+    File::create(file)
+        .and_then(|_| file.canonicalize())
+        .and_then(|path| std::fs::remove_file(&path).map(|()| path))
+        .map_err(io("the capture"))
+}
+
+/// Runs the program on this machine's own card and records what it says to it. Becomes the program.
 pub fn record(options: &RecordCalls) -> Result<ExitCode, RunError> {
     let tool = std::env::current_exe().map_err(io("the path of this program"))?;
     let library = library(&tool)?;
-    // A recording is of one run.
-    File::create(&options.output).map_err(io("the recording"))?;
-    let output = options.output.canonicalize().map_err(io("the recording"))?;
+    let output = new_capture(&options.output)?;
     let program = &options.command[0];
     let mut command = Command::new(program);
-    command.args(&options.command[1..]).env("MOCKGPU_RECORD", output);
+    command.args(&options.command[1..]).env("MOCKGPU_RECORD", output).env("MOCKGPU_CARD", "1");
+    options.data.tell(&mut command);
     command.env("LD_PRELOAD", preload(&library, std::env::var_os("LD_PRELOAD")));
     let source = command.exec();
     Err(RunError::Start { program: program.to_string_lossy().into_owned(), source })

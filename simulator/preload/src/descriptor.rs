@@ -13,7 +13,7 @@ pub(crate) struct Set([AtomicU64; LIMIT / 64]);
 
 /// Descriptors of the machine of this process.
 pub(crate) static SIMULATED: Set = Set::new();
-/// Descriptors of real nodes, where calls are recorded.
+/// Descriptors of nodes, real or simulated, where what is done with them is written down.
 pub(crate) static RECORDED: Set = Set::new();
 /// Descriptors of the machine of the process that forked this one.
 pub(crate) static INHERITED: Set = Set::new();
@@ -52,6 +52,11 @@ impl Set {
         }
     }
 
+    /// Forgets every member. Safe in a child between `fork` and `exec`.
+    pub(crate) fn clear(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Release));
+    }
+
     /// The members from `first` to `last`, both included.
     pub(crate) fn between(&self, first: u32, last: u32) -> Vec<i32> {
         let last = last.min(LIMIT as u32 - 1);
@@ -78,5 +83,7 @@ mod tests {
         assert_eq!(set.between(1, u32::MAX), [63, 64, 65_535]);
         set.move_to(&other);
         assert!(!set.contains(64) && other.contains(64) && other.remove(64) && !other.remove(64));
+        other.clear();
+        assert!(other.between(0, u32::MAX).is_empty());
     }
 }

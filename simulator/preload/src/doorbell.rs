@@ -23,7 +23,11 @@ use std::{
 
 use nv_simulator::{host::Host, machine::Machine};
 
-use crate::report::{self, Line};
+use crate::{
+    maps::{self, PAGE},
+    record,
+    report::{self, Line},
+};
 
 /// How long a store to a doorbell waits for the work that it announces.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -45,9 +49,6 @@ const UFFD_EVENT_PAGEFAULT: u8 = 0x12;
 /// Bytes of `struct uffd_msg`, and where the address lies in it.
 const MESSAGE: usize = 32;
 const MESSAGE_ADDRESS: usize = 16;
-
-/// Bytes that are protected: the page with the doorbell register.
-const PAGE: u64 = 4096;
 
 /// What a watched page holds, and of which GPU.
 #[derive(Clone)]
@@ -166,6 +167,8 @@ impl Watch {
         let page = self.pages().get(&address).cloned();
         let Some(page) = page else { return self.remove(address) };
         if page.doorbell {
+            // What lies in memory now is what was submitted.
+            record::look();
             page.host.announce();
             // A program that goes on submitting while a long kernel runs is held up once, and not every time.
             let late = self.late.load(Ordering::Relaxed);
@@ -208,10 +211,9 @@ pub(crate) fn look(machine: &Machine, kept: impl FnOnce(fn() -> Option<Arc<Watch
         LOOKING.store(0, Ordering::Release);
         return;
     };
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
     let doorbells = machine.doorbells();
     let mut there = Vec::new();
-    for mapping in maps.lines().filter_map(Mapping::parse) {
+    for mapping in maps::all() {
         for doorbell in &doorbells {
             let is_doorbell = doorbell.inode == mapping.inode && doorbell.address != mapping.start;
             let mut pages: Vec<u64> = is_doorbell.then_some(mapping.start).into_iter().collect();
@@ -239,54 +241,4 @@ fn start() -> Option<Arc<Watch>> {
         report::write(Line::Note, &text);
     };
     Watch::start().map_err(refused).ok()
-}
-
-/// A line of `/proc/self/maps`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mapping {
-    start: u64,
-    end: u64,
-    offset: u64,
-    inode: u64,
-}
-
-impl Mapping {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split_ascii_whitespace();
-        let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
-        let (start, end) = words.next()?.split_once('-')?;
-        // Rights, offset, device, inode.
-        let offset = hexadecimal(words.nth(1)?)?;
-        let inode = words.nth(1)?.parse().ok()?;
-        Some(Self { start: hexadecimal(start)?, end: hexadecimal(end)?, offset, inode })
-    }
-
-    /// Whether it is another mapping than the simulator's own at that address.
-    fn shows(&self, own: u64) -> bool {
-        !(self.start..self.end).contains(&own)
-    }
-
-    /// The address of the page that holds the byte of the file at `offset`.
-    fn place(&self, offset: u64) -> Option<u64> {
-        let address = self.start.checked_add(offset.checked_sub(self.offset)?)?;
-        (address < self.end).then_some(address & !(PAGE - 1))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_of_a_byte_of_a_file_is_found_in_a_mapping() {
-        let line = "7f0000010000-7f0000020000 rw-s 00080000 00:01 2053   /memfd:usermode (deleted)";
-        let mapping = Mapping::parse(line).expect("a line");
-        let expected =
-            Mapping { start: 0x7f00_0001_0000, end: 0x7f00_0002_0000, offset: 0x8_0000, inode: 2053 };
-        assert_eq!(mapping, expected);
-        assert_eq!(mapping.place(0x8_108c), Some(0x7f00_0001_1000));
-        assert_eq!((mapping.place(0x7_0000), mapping.place(0x9_0000)), (None, None));
-        assert!(mapping.shows(0x7f00_0002_0000) && !mapping.shows(0x7f00_0001_0000));
-        assert_eq!(Mapping::parse(""), None);
-    }
 }

@@ -9,7 +9,7 @@
 //! - `path` and `text`: which paths are nodes, generated files or hidden;
 //! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
 //! - `doorbell`: seeing a plain store to a doorbell page;
-//! - `record`: the other mode, in which nothing is simulated and calls to a real card are written down;
+//! - `record`: writing down what the program does with nodes, simulated or a real card's; `maps`: where it mapped them;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
 //!
@@ -22,15 +22,18 @@
 
 mod client;
 mod descriptor;
+#[cfg(not(test))]
 mod doorbell;
 #[cfg(not(test))]
 mod exports;
+mod maps;
 #[cfg(not(test))]
 mod next;
 mod options;
 mod path;
 #[cfg(not(test))]
 mod process;
+#[cfg(not(test))]
 mod record;
 mod report;
 mod text;

@@ -16,8 +16,20 @@ pub(crate) const VRAM: &str = "MOCKGPU_VRAM";
 /// A file that reports are appended to.
 pub(crate) const REPORT: &str = "MOCKGPU_REPORT";
 
-/// A file that calls are recorded in. Nothing is simulated then: the nodes are the real ones.
+/// A file that a capture of what the program does with the nodes is written to.
 pub(crate) const RECORD: &str = "MOCKGPU_RECORD";
+/// Sources of copies of up to so many bytes are kept in the capture; written as [`VRAM`].
+pub(crate) const RECORD_DATA: &str = "MOCKGPU_RECORD_DATA";
+/// Where it is set, every instruction of every kernel is counted, for the report.
+pub(crate) const PROFILE: &str = "MOCKGPU_PROFILE";
+/// Where it is set, nothing is simulated: the nodes are the real ones.
+pub(crate) const CARD: &str = "MOCKGPU_CARD";
+
+/// Whether the nodes are the real ones.
+pub(crate) fn is_card() -> bool {
+    static IS_CARD: OnceLock<bool> = OnceLock::new();
+    *IS_CARD.get_or_init(|| std::env::var_os(CARD).is_some())
+}
 
 /// What is simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +49,8 @@ pub(crate) struct OptionError {
     problem: &'static str,
 }
 
-fn size(text: &str) -> Option<u64> {
+/// A number of bytes, or one with a suffix K, M or G.
+pub(crate) fn size(text: &str) -> Option<u64> {
     let shift = match text.as_bytes().last()?.to_ascii_uppercase() {
         b'K' => 10,
         b'M' => 20,

@@ -16,14 +16,19 @@ use nv_abi::{
     ioctl::{NV_ESC_ALLOC_OS_EVENT, NV_ESC_IOCTL_XFER_CMD, NV_ESC_RM_MAP_MEMORY, nr, size},
     rm::{Status, nv_ioctl_nvos33_parameters_with_fd as MapMemory, nv_ioctl_xfer_t as Transfer},
 };
-use nv_simulator::machine::{Machine, Managed, MapSource};
+use nv_simulator::{
+    engine::{KernelProfile, Profiles},
+    machine::{Machine, Managed, MapSource},
+    sm::Observe,
+};
 
 use crate::{
     client,
     descriptor::{INHERITED, SIMULATED},
     doorbell::{self, Watch},
     exports::directory::Listing,
-    options::Options,
+    options::{Options, PROFILE},
+    record::{self, Recorder},
     report::{self, Line},
 };
 
@@ -34,8 +39,8 @@ pub(crate) struct Shared {
     watch: Option<Option<Arc<Watch>>>,
     /// Directories that are shown with changes, by the address of their stream.
     pub(crate) listings: BTreeMap<usize, Listing>,
-    /// Paths of real nodes, where calls are recorded, by descriptor.
-    pub(crate) recorded: BTreeMap<RawFd, String>,
+    /// What the program does with nodes, where that is written down.
+    pub(crate) recorder: Option<Recorder>,
     /// Mappings of managed memory by address: bytes, and whose they are.
     pub(crate) managed: BTreeMap<u64, (u64, Managed)>,
 }
@@ -44,7 +49,7 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     machine: None,
     watch: None,
     listings: BTreeMap::new(),
-    recorded: BTreeMap::new(),
+    recorder: None,
     managed: BTreeMap::new(),
 });
 /// The process that made the machine. A child between `vfork` and `exec` runs in the same memory and has another id.
@@ -90,6 +95,9 @@ unsafe extern "C" fn after_fork_in_child() {
         if let Some(watch) = guard.watch.take().flatten() {
             Watch::abandon(watch);
         }
+        // The parent goes on writing it.
+        guard.recorder = None;
+        record::forget();
         SIMULATED.move_to(&INHERITED);
         OWNER.store(0, Ordering::Release);
         FINISHED.store(false, Ordering::Release);
@@ -136,12 +144,13 @@ fn make() -> Result<Arc<Machine>, Errno> {
         report::write(Line::Trouble, &error.to_string());
         Errno::ENODEV
     })?;
-    machine.observe_faults(|fault| report::write(Line::Fault, &fault.to_string()));
-    static AT_EXIT: Once = Once::new();
-    AT_EXIT.call_once(|| {
-        // SAFETY: the handler is a function of this library, which stays loaded.
-        unsafe { libc::atexit(at_exit) };
+    machine.observe_faults(|fault| {
+        let text = fault.to_string();
+        report::write(Line::Fault, &text);
+        record::fault(&text);
     });
+    observe(&machine);
+    finish_at_exit();
     // SAFETY: getpid has no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Release);
     shared.machine = Some(Arc::clone(&machine));
@@ -151,12 +160,43 @@ fn make() -> Result<Arc<Machine>, Errno> {
     Ok(machine)
 }
 
-extern "C" fn at_exit() {
-    finish();
+/// What kernels did, where that is asked for.
+static PROFILES: Mutex<Profiles> = Mutex::new(Profiles::new());
+
+/// Lets the machine tell of grids, where anybody wants to know.
+fn observe(machine: &Machine) {
+    let what =
+        Observe { instructions: std::env::var_os(PROFILE).is_some(), blocks: record::file().is_some() };
+    if what != Observe::default() {
+        machine.observe_grids(what, move |_, grid| {
+            record::grid(&grid);
+            if what.instructions {
+                PROFILES.lock().unwrap_or_else(PoisonError::into_inner).add(&grid);
+            }
+        });
+    }
 }
 
-/// Writes the last lines of the report, once.
+/// Lets [`finish`] run when the program ends by `exit`.
+pub(crate) fn finish_at_exit() {
+    extern "C" fn at_exit() {
+        finish();
+    }
+    static AT_EXIT: Once = Once::new();
+    AT_EXIT.call_once(|| {
+        // SAFETY: the handler is a function of this library, which stays loaded.
+        unsafe { libc::atexit(at_exit) };
+    });
+}
+
+/// The shared state, unless somebody holds it.
+pub(crate) fn try_shared() -> Option<MutexGuard<'static, Shared>> {
+    SHARED.try_lock().ok()
+}
+
+/// Writes the last lines of the report, once, and of a recording.
 pub(crate) fn finish() {
+    record::finish();
     // SAFETY: getpid has no preconditions.
     let process = unsafe { libc::getpid() };
     // A child between vfork and exec that gives up has nothing to say.
@@ -164,10 +204,7 @@ pub(crate) fn finish() {
         return;
     }
     // An exit from within a signal handler may have interrupted whoever holds the lock.
-    let machine = match SHARED.try_lock() {
-        Ok(shared) => shared.machine.clone(),
-        Err(_) => None,
-    };
+    let machine = try_shared().and_then(|shared| shared.machine.clone());
     let Some(machine) = machine else { return };
     for unsupported in machine.unsupported() {
         report::write(Line::Unsupported, &format!("{} {}", unsupported.count, unsupported.what));
@@ -184,6 +221,10 @@ pub(crate) fn finish() {
         total(|c| c.methods)
     );
     report::write(Line::Statistics, &text);
+    let profiles = PROFILES.try_lock().map(|mut profiles| std::mem::take(&mut *profiles)).unwrap_or_default();
+    for line in profiles.into_sorted().iter().flat_map(KernelProfile::lines) {
+        report::write(Line::Profile, &line);
+    }
     report::write(Line::End, "");
 }
 

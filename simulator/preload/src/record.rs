@@ -1,28 +1,47 @@
-//! Recording what a program asks of a real card's nodes: one JSON object a line, as `mockgpu dump ioctl` reads it.
+//! Writing down what the program does with the nodes, simulated or a real card's, as a capture.
 //!
-//! The library passes everything through in this mode. A line is an `open`, an `ioctl` with its argument and the
-//! parameters behind its pointer, before and after, or an `mmap`. Calls that reach the kernel past this library are not
-//! seen, `mmap` by Python's `ctypes` among them; nor are stores to memory.
+//! Calls are seen where they pass this library. Mappings that are made past it, as Python's `ctypes` makes them, are found
+//! in the kernel's list. Stores to memory are not seen: a thread looks at the put pointers, and notes what was submitted
+//! with its pushbuffers, launch descriptors and constant banks, which stay where they are until the program needs the
+//! memory again. Where doorbells are watched, which only a simulated GPU allows, it looks at each of them.
+//!
+//! A capture is of one process: the first one that opens a node writes the file that was named, others write files of
+//! their own with their number behind the name. A child of `fork` begins anew with what it opens itself.
 
-use std::{fmt::Write as _, fs::OpenOptions, io::Write as _, sync::OnceLock};
-
-use nv_abi::{
-    Branch, Record, Struct,
-    ioctl::{NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, nr, size},
-    rm::{
-        NVOS21_PARAMETERS, NVOS54_PARAMETERS, NVOS64_PARAMETERS,
-        class::{Parameters, class},
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicI32, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
-use crate::{client, options::RECORD};
+use nv_abi::{Branch, Errno, Fd, Mapping, Node, ioctl};
+use nv_capture::{Call, Event, Recording, format::Writer};
+use nv_simulator::engine::Grid;
 
-/// Bytes of parameters that are recorded where neither the caller nor a table knows how many there are.
-const UNKNOWN: usize = 512;
-/// Parameters above this are not recorded.
-const LARGEST: usize = 1 << 20;
+use crate::{
+    client,
+    descriptor::RECORDED,
+    maps::{self, PAGE},
+    options::{self, Options, RECORD, RECORD_DATA, is_card},
+    process::{finish_at_exit, shared, try_shared},
+    report::{self, Line},
+};
 
-/// The file that `MOCKGPU_RECORD` names. Where it is set, nothing is simulated.
+/// How long the thread sleeps after it found something, and at most.
+const SHORTEST: Duration = Duration::from_micros(100);
+const LONGEST: Duration = Duration::from_millis(2);
+
+/// Copies of up to so many bytes are kept with their data, unless `MOCKGPU_RECORD_DATA` says otherwise: code and
+/// arguments are.
+const DATA: u64 = 64 << 10;
+
+/// The file that `MOCKGPU_RECORD` names.
 pub(crate) fn file() -> Option<&'static str> {
     static FILE: OnceLock<Option<String>> = OnceLock::new();
     FILE.get_or_init(|| std::env::var(RECORD).ok()).as_deref()
@@ -30,103 +49,286 @@ pub(crate) fn file() -> Option<&'static str> {
 
 /// The kernel module's branch; that of 580 where it does not say.
 fn branch() -> Branch {
-    static BRANCH: OnceLock<Branch> = OnceLock::new();
-    *BRANCH.get_or_init(|| {
-        let version = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
-        Branch::from_version(version.trim()).unwrap_or(Branch::R580)
-    })
+    let version = if is_card() {
+        std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default()
+    } else {
+        Options::get().map(|options| options.driver.clone()).unwrap_or_default()
+    };
+    Branch::from_version(version.trim()).unwrap_or(Branch::R580)
 }
 
-fn append(line: &str) {
-    let Some(path) = file() else { return };
-    // One write, so that lines of several threads and processes do not mix. A recording that cannot be written must
-    // not end the program.
-    if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
-        let _ = file.write_all(line.as_bytes());
+/// A descriptor that memory was attached to.
+struct Attached {
+    inode: u64,
+    /// Mappings of the same file that there had been.
+    others: Vec<u64>,
+}
+
+/// What is written down, and where.
+pub(crate) struct Recorder {
+    recording: Recording,
+    writer: Writer<File>,
+    attached: BTreeMap<Fd, Attached>,
+    /// Writing failed. That was said, and what follows is lost.
+    failed: bool,
+}
+
+impl Recorder {
+    fn start(path: &str) -> io::Result<Self> {
+        let first = File::create_new(path);
+        let file = match first {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                File::create(format!("{path}.{}", std::process::id()))?
+            }
+            other => other?,
+        };
+        let branch = branch();
+        let mut recording = Recording::new(branch)?;
+        let data = std::env::var(RECORD_DATA).ok().and_then(|text| options::size(&text));
+        recording.note_data(data.unwrap_or(DATA));
+        Ok(Self { recording, writer: Writer::new(file, branch)?, attached: BTreeMap::new(), failed: false })
+    }
+
+    /// Writes what was noted. Each event is one write, so that a program that is killed leaves whole ones.
+    fn write(&mut self) -> bool {
+        let events = self.recording.take();
+        for event in &events {
+            if let Err(error) = self.writer.event(event)
+                && !std::mem::replace(&mut self.failed, true)
+            {
+                report::write(Line::Trouble, &format!("the capture cannot be written: {error}"));
+            }
+        }
+        !events.is_empty()
+    }
+
+    /// Finds mappings that were made, and that went, past this library.
+    fn find_mappings(&mut self) {
+        let waiting = self.recording.attached();
+        if waiting.is_empty() {
+            return;
+        }
+        let all = maps::all();
+        for (address, length) in self.recording.mappings() {
+            if !all.iter().any(|mapping| mapping.inode != 0 && !mapping.shows(address)) {
+                self.recording.unmapped(address, length, Ok(()));
+            }
+        }
+        for (fd, length) in waiting {
+            let Some(Attached { inode, others }) = self.attached.get(&fd) else { continue };
+            let inode = *inode;
+            let bytes = length.next_multiple_of(PAGE);
+            let found = all.iter().find(|mapping| {
+                mapping.inode == inode
+                    && mapping.end - mapping.start == bytes
+                    && !others.contains(&mapping.start)
+            });
+            let Some(start) = found.map(|mapping| mapping.start) else { continue };
+            let mapping = Mapping { address: None, length, offset: 0 };
+            self.recording.mapped(fd, mapping, Ok(start));
+            // It is no other descriptor's.
+            let same = self.attached.values_mut().filter(|attached| attached.inode == inode);
+            same.for_each(|attached| attached.others.push(start));
+        }
+    }
+
+    /// Notes which mappings there were before memory that has just been attached is mapped.
+    fn note_attached(&mut self) {
+        let waiting = self.recording.attached();
+        self.attached.retain(|fd, _| waiting.iter().any(|(known, _)| known == fd));
+        for (fd, _) in waiting {
+            if self.attached.contains_key(&fd) {
+                continue;
+            }
+            let Some(inode) = inode(fd) else { continue };
+            let others = maps::all().into_iter().filter(|mapping| mapping.inode == inode);
+            let others = others.map(|mapping| mapping.start).collect();
+            self.attached.insert(fd, Attached { inode, others });
+        }
+    }
+
+    /// Everything that can be seen from outside the program's calls.
+    fn look(&mut self) -> bool {
+        self.find_mappings();
+        self.recording.look();
+        self.write()
     }
 }
 
-/// Whether a path is one of the nodes, which need no escapes in JSON.
-pub(crate) fn is_node(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("/dev/nvidia") else { return false };
-    rest == "ctl" || rest == "-uvm" || (!rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+/// The number of a descriptor's file.
+fn inode(Fd(fd): Fd) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(format!("/proc/self/fd/{fd}")).ok().map(|metadata| metadata.ino())
+}
+
+/// The process that is recorded. A child between `vfork` and `exec` runs in the same memory and has another id.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+fn is_owner() -> bool {
+    // SAFETY: getpid has no preconditions.
+    OWNER.load(Ordering::Acquire) == unsafe { libc::getpid() }
+}
+
+/// Whether what is done with a descriptor is written down, and this is the process.
+pub(crate) fn owns(fd: i32) -> bool {
+    RECORDED.contains(fd) && is_owner()
+}
+
+/// In a child of `fork`: nothing is recorded until it opens a node itself.
+pub(crate) fn forget() {
+    RECORDED.clear();
+    OWNER.store(0, Ordering::Release);
+}
+
+/// Does something with the recorder, if there is one and this is the process.
+fn with<T>(act: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+    if !is_owner() {
+        return None;
+    }
+    shared().recorder.as_mut().map(act)
 }
 
 /// A node was opened, or could not be.
-pub(crate) fn opened(path: &str, flags: i32, fd: i32) {
-    append(&format!("{{\"op\": \"open\", \"path\": \"{path}\", \"flags\": {flags}, \"fd\": {fd}}}\n"));
-}
-
-/// Memory of a node was mapped.
-pub(crate) fn mapped(
-    path: &str,
-    fd: i32,
-    address: u64,
-    length: u64,
-    protection: i32,
-    flags: i32,
-    offset: i64,
-) {
-    append(&format!(
-        "{{\"op\": \"mmap\", \"path\": \"{path}\", \"fd\": {fd}, \"address\": {address}, \"len\": {length}, \
-         \"prot\": {protection}, \"flags\": {flags}, \"offset\": {offset}}}\n"
-    ));
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// What a call points to besides its argument, and what it is about.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Nested {
-    /// Members of the line that say what the call is about.
-    about: String,
-    pointer: u64,
-    bytes: usize,
-}
-
-fn nested(number: u32, argument: &[u8], branch: Branch) -> Option<Nested> {
-    let record = |layout: &'static Struct| Record::from_bytes(layout, branch, argument).ok();
-    let known = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes <= LARGEST);
-    match number {
-        NV_ESC_RM_CONTROL => {
-            use NVOS54_PARAMETERS as P;
-            let p = record(&P::STRUCT)?;
-            let get = |field| p.get(field).ok();
-            Some(Nested {
-                about: format!("\"cmd\": {}, \"object\": {}, ", get(&P::cmd)?, get(&P::hObject)?),
-                pointer: get(&P::params)?,
-                bytes: known(get(&P::paramsSize)?)?,
-            })
-        }
-        NV_ESC_RM_ALLOC => {
-            use NVOS64_PARAMETERS as P;
-            let short = NVOS21_PARAMETERS::STRUCT.size(branch);
-            // The first fields and the pointer lie at the same place in both structs.
-            let mut whole = argument.to_vec();
-            whole.resize(P::STRUCT.size(branch).max(argument.len()), 0);
-            let p = Record::from_bytes(&P::STRUCT, branch, &whole).ok()?;
-            let get = |field| p.get(field).ok();
-            let number = get(&P::hClass)? as u32;
-            let own = match class(number).map(|class| class.parameters) {
-                Some(Parameters::Optional(layout) | Parameters::Required(layout)) => {
-                    layout.map_or(UNKNOWN, |layout| layout.size(branch))
+pub(crate) fn opened(node: Node, result: Result<i32, Errno>) {
+    let Some(path) = file() else { return };
+    let mut shared = shared();
+    if shared.recorder.is_none() {
+        // SAFETY: getpid has no preconditions.
+        OWNER.store(unsafe { libc::getpid() }, Ordering::Release);
+        match Recorder::start(path) {
+            Ok(recorder) => shared.recorder = Some(recorder),
+            Err(error) => {
+                static SAID: AtomicBool = AtomicBool::new(false);
+                if !SAID.swap(true, Ordering::Relaxed) {
+                    report::write(Line::Trouble, &format!("no capture is written to {path}: {error}"));
                 }
-                _ => UNKNOWN,
-            };
-            let given = if argument.len() > short { known(get(&P::paramsSize)?)? } else { 0 };
-            Some(Nested {
-                about: format!("\"class\": {number}, \"parent\": {}, ", get(&P::hObjectParent)?),
-                pointer: get(&P::pAllocParms)?,
-                bytes: if given == 0 { own } else { given },
-            })
+                return;
+            }
         }
-        _ => None,
+        finish_at_exit();
+        watch();
+    }
+    if !is_owner() {
+        return;
+    }
+    let Some(recorder) = &mut shared.recorder else { return };
+    recorder.recording.opened(node, result.map(Fd));
+    recorder.write();
+    if let Ok(fd) = result {
+        RECORDED.insert(fd);
+    }
+}
+
+/// A descriptor has another number as well. A capture has no word for that: the node is noted as opened again.
+pub(crate) fn duplicated(from: i32, to: i32) {
+    let done = with(|recorder| {
+        let node = recorder.recording.node(Fd(from));
+        recorder.recording.opened(node, Ok(Fd(to)));
+        recorder.write()
+    });
+    if done.is_some() {
+        RECORDED.insert(to);
+    }
+}
+
+/// A descriptor is about to be closed.
+pub(crate) fn closing(fd: i32) {
+    RECORDED.remove(fd);
+    with(|recorder| {
+        recorder.find_mappings();
+        recorder.recording.closed(Fd(fd), Ok(()));
+        recorder.attached.remove(&Fd(fd));
+        recorder.write()
+    });
+}
+
+/// Memory of a node was mapped, or could not be.
+pub(crate) fn mapped(fd: i32, mapping: Mapping, result: Result<u64, Errno>) {
+    with(|recorder| {
+        recorder.recording.mapped(Fd(fd), mapping, result);
+        recorder.write()
+    });
+}
+
+/// Whether what is about to be unmapped is a node's memory.
+pub(crate) fn unmapping(address: u64) -> bool {
+    let known = with(|recorder| {
+        let known = recorder.recording.mappings().iter().any(|(start, _)| *start == address);
+        if known {
+            recorder.look();
+        }
+        known
+    });
+    known.unwrap_or(false)
+}
+
+/// A node's memory was unmapped.
+pub(crate) fn unmapped(address: u64, length: u64) {
+    with(|recorder| {
+        recorder.recording.unmapped(address, length, Ok(()));
+        recorder.write()
+    });
+}
+
+/// A channel died, in words.
+pub(crate) fn fault(text: &str) {
+    with(|recorder| {
+        recorder.look();
+        recorder.recording.note(Event::Fault(text.to_owned()));
+        recorder.write()
+    });
+}
+
+/// A grid ran on a simulated GPU.
+pub(crate) fn grid(Grid { launch, start, end, observed, .. }: &Grid) {
+    with(|recorder| {
+        // Its submission is older.
+        recorder.look();
+        let blocks = observed.blocks.iter().map(|ran| (ran.block, ran.worker, [ran.start, ran.end]));
+        let sizes = [launch.grid, launch.block];
+        recorder.recording.grid(launch.program_address, sizes, [*start, *end], blocks);
+        recorder.write()
+    });
+}
+
+/// Looks at the put pointers; whether there was anything to write.
+pub(crate) fn look() -> bool {
+    with(Recorder::look).unwrap_or(false)
+}
+
+/// The program ends: a last look.
+pub(crate) fn finish() {
+    // An exit from within a signal handler may have interrupted whoever holds the lock.
+    if is_owner()
+        && let Some(mut shared) = try_shared()
+        && let Some(recorder) = &mut shared.recorder
+    {
+        recorder.look();
+    }
+}
+
+/// Starts the thread that looks at the put pointers.
+fn watch() {
+    let life = || {
+        let mut pause = SHORTEST;
+        while shared().recorder.is_some() {
+            pause = if look() { SHORTEST } else { (pause * 2).min(LONGEST) };
+            thread::sleep(pause);
+        }
+    };
+    // Signals are the program's: its threads handle them.
+    // SAFETY: the sets are filled before they are read, and this thread gets its own back.
+    let started = unsafe {
+        let (mut all, mut own) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut own);
+        let started = thread::Builder::new().name("capture".to_owned()).spawn(life);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const own, std::ptr::null_mut());
+        started
+    };
+    if let Err(error) = started {
+        let text = format!("what is submitted is looked for at calls only: {error}");
+        report::write(Line::Note, &text);
     }
 }
 
@@ -139,70 +341,33 @@ fn bytes_at(address: u64, bytes: usize) -> Vec<u8> {
     }
 }
 
-/// Makes a call and records it. `call` gives the system call's result, and the error number where that is not 0.
+/// Makes a call and records it.
 pub(crate) fn ioctl(
-    path: &str,
     fd: i32,
     request: u32,
     address: u64,
-    call: impl FnOnce() -> (i32, i32),
-) -> (i32, i32) {
-    let branch = branch();
-    let uvm = path == "/dev/nvidia-uvm";
-    let bytes = if uvm {
-        let argument = nv_abi::uvm::call(request).and_then(|call| call.argument);
-        argument.map_or(0, |argument| argument.size(branch))
-    } else {
-        size(request)
-    };
-    let before = bytes_at(address, bytes);
-    let nested = if uvm { None } else { nested(nr(request), &before, branch) }.unwrap_or_default();
-    let read = || if nested.pointer == 0 { Vec::new() } else { bytes_at(nested.pointer, nested.bytes) };
-    let nested_before = read();
-    let (result, errno) = call();
-    let ret = if result == 0 { 0 } else { -errno };
-    let mut line = format!(
-        "{{\"op\": \"ioctl\", \"path\": \"{path}\", \"fd\": {fd}, \"request\": {request}, {}\"arg_in\": \"{}\", ",
-        nested.about,
-        hexadecimal(&before)
-    );
-    // Writing to a string cannot fail.
-    if !nested_before.is_empty() {
-        let _ = write!(line, "\"params_in\": \"{}\", ", hexadecimal(&nested_before));
-    }
-    let _ = write!(line, "\"ret\": {ret}, \"arg_out\": \"{}\"", hexadecimal(&bytes_at(address, bytes)));
-    if !nested_before.is_empty() {
-        let _ = write!(line, ", \"params_out\": \"{}\"", hexadecimal(&read()));
-    }
-    line.push_str("}\n");
-    append(&line);
-    (result, errno)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_are_told_from_other_paths() {
-        assert!(is_node("/dev/nvidiactl") && is_node("/dev/nvidia-uvm") && is_node("/dev/nvidia12"));
-        assert!(!is_node("/dev/nvidia") && !is_node("/dev/nvidia-modeset") && !is_node("/dev/null"));
-    }
-
-    #[test]
-    fn a_control_says_its_command_and_where_its_parameters_lie() {
-        let mut p = Record::zeroed(&NVOS54_PARAMETERS::STRUCT, Branch::R580);
-        for (field, value) in [
-            (&NVOS54_PARAMETERS::cmd, 318),
-            (&NVOS54_PARAMETERS::hObject, 7),
-            (&NVOS54_PARAMETERS::params, 0x1000),
-            (&NVOS54_PARAMETERS::paramsSize, 24),
-        ] {
-            p.set(field, value).expect("it fits");
+    call: impl FnOnce() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let before = with(|recorder| {
+        recorder.look();
+        let recording = &recorder.recording;
+        (recording.node(Fd(fd)), recording.branch(), recording.memory())
+    });
+    let Some((node, branch, memory)) = before else { return call() };
+    let bytes = match node {
+        Node::Uvm => {
+            let argument = nv_abi::uvm::call(request).and_then(|call| call.argument);
+            argument.map_or(0, |argument| argument.size(branch))
         }
-        let about = "\"cmd\": 318, \"object\": 7, ".to_owned();
-        let expected = Nested { about, pointer: 0x1000, bytes: 24 };
-        assert_eq!(nested(NV_ESC_RM_CONTROL, p.bytes(), Branch::R580), Some(expected));
-        assert_eq!(nested(NV_ESC_RM_CONTROL, &[0; 3], Branch::R580), None);
-    }
+        Node::Ctl | Node::Gpu(_) => ioctl::size(request),
+    };
+    let begun = Call::before(&memory, branch, (Fd(fd), node), request, &bytes_at(address, bytes));
+    let result = call();
+    let event = begun.after(&memory, &bytes_at(address, bytes), result);
+    with(|recorder| {
+        recorder.recording.called(event);
+        recorder.note_attached();
+        recorder.write()
+    });
+    result
 }

@@ -23,6 +23,8 @@ pub(crate) enum Line {
     Note,
     /// What was done; the text is `name=value` pairs.
     Statistics,
+    /// What kernels did, instruction by instruction; the text is a line of a profile.
+    Profile,
     /// The process ended by itself; last of its lines.
     End,
 }
@@ -36,6 +38,7 @@ impl Line {
             Self::Trouble => "trouble",
             Self::Note => "note",
             Self::Statistics => "statistics",
+            Self::Profile => "profile",
             Self::End => "end",
         }
     }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use nv_abi::{
-    Branch, Record, Struct, StructField,
+    Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node, Record, Struct, StructField,
     ioctl::{self, NV_ESC_ALLOC_OS_EVENT, NV_ESC_RM_ALLOC, NV_ESC_RM_CONTROL, NV_ESC_RM_GET_EVENT_DATA},
     rm::{
         NV0005_ALLOC_PARAMETERS as EventParameters, NV0080_ALLOC_PARAMETERS as DeviceParameters,
@@ -25,7 +25,9 @@ use nv_abi::{
         nv_ioctl_alloc_os_event_t as AllocOsEvent, nv_ioctl_card_info_t as CardInfo,
     },
 };
+use nv_capture::{Capture, Event, MemoryKind, Recorder, diff, format};
 use nv_driver::{Device, Module, Options, System, os::NvidiaNodes};
+use nv_simulator::{machine::Machine, profile::Profile};
 
 const CASE: &str = "MOCKGPU_TEST_CASE";
 
@@ -62,17 +64,17 @@ fn run(case: &str, variables: &[(&str, &str)]) -> Output {
 
 #[test]
 fn in_a_child() {
+    if std::env::var_os("MOCKGPU_TEST_FORBID").is_some() {
+        forbid_userfaultfd();
+    }
     match std::env::var(CASE).as_deref() {
         Ok("look") => look(),
         Ok("compute") => compute(),
         Ok("fork") => fork(),
         Ok("numbers") => numbers(),
+        Ok("past") => past(),
         Ok("cycles") => cycles(),
         Ok("events") => events(),
-        Ok("unprivileged") => {
-            forbid_userfaultfd();
-            compute();
-        }
         Ok("forever") => loop {
             compute();
         },
@@ -150,8 +152,12 @@ fn an_option_that_means_nothing_is_named_and_opens_nothing() {
 
 /// A kernel through the driver's own system calls.
 fn compute() {
-    let system = System::open(Arc::new(NvidiaNodes::new())).expect("the nodes open");
-    let device = Device::open_on(&system, 0, Options::default()).expect("the device opens");
+    compute_on(&System::open(Arc::new(NvidiaNodes::new())).expect("the nodes open"));
+}
+
+/// A launch, and whether its result is right.
+fn compute_on(system: &Arc<System>) {
+    let device = Device::open_on(system, 0, Options::default()).expect("the device opens");
     let cubin = fixtures::cubin(&format!("sm_{}", device.sm()), "vector_add").expect("a fixture");
     let kernel = Module::load(&device, &cubin).expect("it loads").kernel("vector_add").expect("it is there");
     let numbers: Vec<f32> = (0..1000_u16).map(f32::from).collect();
@@ -208,12 +214,112 @@ fn forbid_userfaultfd() {
 #[test]
 fn without_userfaultfd_everything_works_and_the_report_says_so() {
     let path = std::env::temp_dir().join(format!("mockgpu-report-{}-polled", std::process::id()));
-    run("unprivileged", &[("MOCKGPU_REPORT", path.to_str().expect("a plain path"))]);
+    let file = path.to_str().expect("a plain path");
+    run("compute", &[("MOCKGPU_REPORT", file), ("MOCKGPU_TEST_FORBID", "1")]);
     let report = fs::read_to_string(&path).expect("a report");
     fs::remove_file(&path).expect("the report is there");
     let note = report.lines().find(|line| line.starts_with("note\t")).expect("a note");
     assert!(note.contains("userfaultfd: Operation not permitted"), "{report}");
     assert!(report.contains(" kernels=1 "), "{report}");
+}
+
+/// The device nodes, mapped by system calls that no library sees.
+#[derive(Debug)]
+struct Past(NvidiaNodes);
+
+impl Ioctl for Past {
+    fn open(&self, node: Node) -> Result<Fd, Errno> {
+        self.0.open(node)
+    }
+
+    fn close(&self, fd: Fd) -> Result<(), Errno> {
+        self.0.close(fd)
+    }
+
+    fn ioctl(&self, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+        self.0.ioctl(fd, request, argument)
+    }
+
+    fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
+        let fixed = if mapping.address.is_some() { libc::MAP_FIXED } else { 0 };
+        // SAFETY: a fixed address is one that the driver reserved for it.
+        let address = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                mapping.address.unwrap_or(0),
+                mapping.length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | fixed,
+                fd.0,
+                mapping.offset,
+            )
+        };
+        let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        if address == -1 { Err(Errno(errno())) } else { Ok(address as u64) }
+    }
+
+    fn munmap(&self, address: u64, length: u64) -> Result<(), Errno> {
+        // SAFETY: the driver unmaps what it mapped.
+        let result = unsafe { libc::syscall(libc::SYS_munmap, address, length) };
+        if result == 0 { Ok(()) } else { Err(Errno(libc::EINVAL)) }
+    }
+}
+
+impl Mmio for Past {
+    fn write32(&self, page: u64, offset: u32, value: u32) -> Result<(), Errno> {
+        // SAFETY: the driver names registers of a page that it mapped.
+        unsafe { ((page + u64::from(offset)) as *mut u32).write_volatile(value) };
+        Ok(())
+    }
+
+    fn read32(&self, page: u64, offset: u32) -> Result<u32, Errno> {
+        // SAFETY: as above.
+        Ok(unsafe { ((page + u64::from(offset)) as *const u32).read_volatile() })
+    }
+}
+
+fn past() {
+    compute_on(&System::open(Arc::new(Past(NvidiaNodes::new()))).expect("the nodes open"));
+}
+
+/// What a case leaves in the file that it is told to write.
+fn captured(case: &str, gpu: &str, forbidden: bool) -> Capture {
+    let name = format!("mockgpu-report-{}-{case}-{gpu}-{forbidden}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = path.to_str().expect("a plain path");
+    let mut variables = vec![("MOCKGPU_RECORD", file), ("MOCKGPU_GPU", gpu)];
+    variables.extend(forbidden.then_some(("MOCKGPU_TEST_FORBID", "1")));
+    run(case, &variables);
+    let text = fs::read_to_string(&path).expect("a capture");
+    fs::remove_file(&path).expect("the capture is there");
+    format::parse(&text).expect("it reads as one")
+}
+
+/// The same program, recorded between the driver and the machine.
+fn recorded(profile: Profile) -> Capture {
+    let machine = Machine::builder().gpu(profile).driver("580.159.04").build().expect("a machine");
+    let recorder = Recorder::new(Arc::clone(&machine), machine.branch()).expect("a recorder");
+    compute_on(&System::open(recorder.clone()).expect("the nodes open"));
+    recorder.capture()
+}
+
+#[test]
+fn a_capture_of_a_process_means_the_same_as_one_from_within_the_driver() {
+    for (case, gpu, profile, forbidden) in [
+        ("compute", "ad102", Profile::ad102(), false),
+        ("compute", "h200", Profile::h200(), true),
+        ("past", "ad102", Profile::ad102(), false),
+        ("past", "ga102", Profile::ga102(), true),
+    ] {
+        let (outside, within) = (captured(case, gpu, forbidden), recorded(profile));
+        let found = diff::captures(&within, &outside, diff::Options { calls: true, boundaries: true });
+        assert!(found.is_empty(), "{case} on {gpu}: {found}");
+        let launches = |capture: &Capture| {
+            let is_qmd = |event: &&Event| matches!(event, Event::Memory(m) if m.kind == MemoryKind::Qmd);
+            capture.events.iter().filter(is_qmd).count()
+        };
+        assert_eq!((launches(&outside), launches(&within)), (1, 1), "{case} on {gpu}");
+    }
 }
 
 /// Waits for a child of `fork` and checks that it ended well.

@@ -1,10 +1,13 @@
 //! Fixture kernels against their host references.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor, Statistics};
+use nv_sm::{
+    Configuration, ConstantBuffer, FaultKind, Launch, Observe, Observed, Processor, Statistics, Traffic,
+};
 
 const CODE: u64 = 0x10_0000;
 const BANKS: u64 = 0x20_0000;
@@ -38,6 +41,9 @@ struct Bench {
     processor: Processor,
     space: Arc<AddressSpace>,
     arch: &'static str,
+    observe: Observe,
+    /// What was observed of the last launch.
+    observed: RefCell<Observed>,
 }
 
 impl Bench {
@@ -51,7 +57,13 @@ impl Bench {
             let backing = Arc::new(Backing::new("test", bytes).expect("small"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
         }
-        Self { processor: Processor::new(configuration), space, arch }
+        let (observe, observed) = Default::default();
+        Self { processor: Processor::new(configuration), space, arch, observe, observed }
+    }
+
+    /// One that observes its launches.
+    fn observing(arch: &'static str) -> Self {
+        Self { observe: Observe { instructions: true, blocks: true }, ..Self::new(arch) }
     }
 
     fn write(&self, at: u64, words: &[u32]) {
@@ -128,7 +140,17 @@ impl Bench {
             grid_id: 1,
         };
         let stop = AtomicBool::new(false);
-        self.processor.run(&launch, &map, &stop)
+        let (result, observed) = self.processor.run_observed(&launch, &map, &stop, self.observe);
+        self.observed.replace(observed);
+        result
+    }
+
+    /// What the last launch did to memory, over all instructions.
+    fn traffic(&self) -> Traffic {
+        let mut all = Traffic::default();
+        let observed = self.observed.borrow();
+        observed.instructions.values().filter_map(|executed| executed.traffic).for_each(|one| all.add(&one));
+        all
     }
 }
 
@@ -216,6 +238,65 @@ fn reductions_by_shuffle_equal_the_host() {
         let expected = halves(&fixtures::reference::warp_max(&v));
         assert_eq!(bench.read(0x2000, expected.len()), expected, "{arch}");
     }
+}
+
+/// The counts are those of a launch that nobody observes, and add up to them.
+#[test]
+fn observed_launches_do_the_same_and_say_what() {
+    for arch in ARCHES {
+        for (kernel, grid, block, p) in [
+            ("vector_add", [8, 1, 1], [128, 1, 1], parameters(&[0x2000, 0, 0x1000], &[1000])),
+            ("matmul", [4, 3, 1], [16, 16, 1], parameters(&[0x20000, 0, 0x10000], &[40, 50, 35])),
+            ("reduce_f32", [4, 1, 1], [256, 1, 1], parameters(&[0x2000, 0], &[1000])),
+            ("softmax", [5, 1, 1], [128, 1, 1], parameters(&[0x2000, 0], &[100])),
+        ] {
+            let run = |bench: Bench| {
+                let numbers = floats(4000, 2_654_435_761);
+                bench.write(0, &bits(&numbers[..1000]));
+                bench.write(0x10000, &bits(&numbers));
+                let statistics = bench.launch(kernel, grid, block, &p).expect("runs");
+                (statistics, bench.read(0, 0x10000), bench.observed.take())
+            };
+            let (plain, memory, nothing) = run(Bench::new(arch));
+            let (statistics, same, observed) = run(Bench::observing(arch));
+            assert_eq!((statistics, memory == same), (plain, true), "{kernel} {arch}");
+            assert_eq!(nothing, Observed::default());
+            let sum = |f: fn(&nv_sm::Executed) -> u64| observed.instructions.values().map(f).sum::<u64>();
+            let sums = (sum(|executed| executed.warps), sum(|executed| executed.lanes));
+            assert_eq!(sums, (plain.instructions, plain.lane_instructions), "{kernel} {arch}");
+            assert_eq!(observed.blocks.len() as u64, plain.ctas, "{kernel} {arch}");
+            assert!(observed.blocks.iter().all(|ran| ran.start <= ran.end));
+        }
+    }
+}
+
+#[test]
+fn sectors_are_those_of_the_arrays() {
+    let bench = Bench::observing("sm_89");
+    let p = parameters(&[0x2000, 0, 0x1000], &[1000]);
+    bench.launch("vector_add", [8, 1, 1], [128, 1, 1], &p).expect("runs");
+    let sectors = 3 * 1000 * 4 / 32;
+    let expected = Traffic { bytes: 12_000, sectors, least_sectors: sectors, passes: 0, least_passes: 0 };
+    assert_eq!(bench.traffic(), expected);
+}
+
+/// A transposition through a tile without padding: the column of the tile lies in one bank, and the column of the
+/// result in as many sectors as it has numbers.
+#[test]
+fn columns_cost_what_the_rules_say() {
+    let bench = Bench::observing("sm_89");
+    let elf = fixtures::bytes("lines/transpose.sm_89.cubin").expect("a fixture");
+    let p = parameters(&[0x2000, 0], &[32]);
+    bench.launch_elf(&elf, "transpose", [1, 1, 1], [32, 32, 1], 16, &p).expect("runs");
+    let (rows, columns) = (32 * 4, 32 * 32);
+    let expected = Traffic {
+        bytes: 5 * 4096,
+        sectors: rows + columns,
+        least_sectors: 2 * rows,
+        passes: 32 + 32 + 32 * 32,
+        least_passes: 3 * 32,
+    };
+    assert_eq!(bench.traffic(), expected);
 }
 
 #[test]

@@ -72,6 +72,16 @@ pub fn text(capture: &Capture) -> String {
             Event::Fault(text) => {
                 let _ = writeln!(out, "fault: {text}");
             }
+            Event::Grid(grid) => {
+                let _ = writeln!(
+                    out,
+                    "grid of {:#x}: {:?} blocks of {:?} threads, {} ns",
+                    grid.program,
+                    grid.grid,
+                    grid.block,
+                    grid.end.saturating_sub(grid.start)
+                );
+            }
         }
     }
     out + &unknowns.to_string()

@@ -8,16 +8,21 @@ mod spec;
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use clap::Args;
-use nv_capture::format;
+use nv_capture::{Recording, format};
 use nv_driver::{
     Argument, Buffer, Device, Module,
     program::{Cubin, KernelInfo},
 };
-use nv_simulator::host::Counters;
+use nv_simulator::{
+    engine::{Grid, Profiles},
+    host::Counters,
+    sm::Observe,
+};
 use serde_json::{Value, json};
 
 pub use data::DataError;
@@ -26,6 +31,7 @@ use spec::Spec;
 
 use crate::{
     paint::Paint,
+    profile::{self, Lines, Names},
     simulated::{Choice, MachineError, Simulated},
     source::{self, SourceError},
 };
@@ -58,6 +64,10 @@ pub struct Launch {
     /// Write what the driver and the GPU said to each other to this file.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Count what every instruction does, and print the disassembly with the counts. Execution then takes many times as
+    /// long.
+    #[arg(long)]
+    profile: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -219,6 +229,7 @@ pub fn run(launch: &Launch, paint: Paint) -> Result<(), LaunchError> {
     if let Some(recorder) = &simulated.recorder {
         recorder.note_data();
     }
+    let profiles = observe(launch, &simulated);
     let done: Result<Vec<Done>, LaunchError> = (0..simulated.machine.gpu_count())
         .map(|gpu| one(launch, &simulated, &simulated.device(gpu)?, gpu, &bytes, &kernel.name))
         .collect();
@@ -229,14 +240,47 @@ pub fn run(launch: &Launch, paint: Paint) -> Result<(), LaunchError> {
             .map_err(|error| LaunchError::Save { file: file.clone(), error })?;
     }
     let all = done?;
+    let taken = std::mem::take(&mut *profiles.lock().unwrap_or_else(PoisonError::into_inner));
+    let profiles = taken.into_sorted();
+    let names = Names { kernel: Some(kernel.name.clone()), lines: Lines::of(&bytes) };
     if launch.json {
-        crate::print(&format!("{:#}\n", to_json(launch, kernel, &simulated, &all)));
+        let mut object = to_json(launch, kernel, &simulated, &all);
+        if launch.profile {
+            object["profiles"] = profiles.iter().map(|profile| profile::to_json(profile, &names)).collect();
+        }
+        crate::print(&format!("{object:#}\n"));
     } else {
-        crate::print(&to_text(launch, kernel, &simulated, &all, paint));
+        let mut text = to_text(launch, kernel, &simulated, &all, paint);
+        text.extend(profiles.iter().map(|profile| profile::text(profile, &names, true)));
+        crate::print(&text);
     }
     let wrong =
         all.iter().flat_map(|done| &done.outcomes).filter(|outcome| outcome.mismatch.is_some()).count();
     if wrong > 0 { Err(LaunchError::Mismatch(wrong)) } else { Ok(()) }
+}
+
+/// Lets the machine tell of grids, where anybody wants to know: times for the capture, counts for profiles.
+fn observe(launch: &Launch, simulated: &Simulated) -> Arc<Mutex<Profiles>> {
+    let profiles = Arc::new(Mutex::new(Profiles::new()));
+    let what = Observe { instructions: launch.profile, blocks: launch.capture.is_some() };
+    if what == Observe::default() {
+        return profiles;
+    }
+    let (kept, recorder) = (Arc::clone(&profiles), simulated.recorder.clone());
+    simulated.machine.observe_grids(what, move |_, grid| {
+        if let Some(recorder) = &recorder {
+            recorder.with(|recording| note_grid(recording, &grid));
+        }
+        if what.instructions {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).add(&grid);
+        }
+    });
+    profiles
+}
+
+fn note_grid(recording: &mut Recording, Grid { launch, start, end, observed, .. }: &Grid) {
+    let blocks = observed.blocks.iter().map(|ran| (ran.block, ran.worker, [ran.start, ran.end]));
+    recording.grid(launch.program_address, [launch.grid, launch.block], [*start, *end], blocks);
 }
 
 fn choose<'a>(launch: &Launch, cubin: &'a Cubin) -> Result<&'a KernelInfo, LaunchError> {

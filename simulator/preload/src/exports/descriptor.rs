@@ -8,7 +8,8 @@ use super::fail;
 use crate::{
     descriptor::{INHERITED, RECORDED, SIMULATED},
     next::Next,
-    process::{closing, duplicated, owns, shared},
+    process::{closing, duplicated, owns},
+    record,
 };
 
 // SAFETY: the signature is that of the function of this name.
@@ -42,12 +43,21 @@ pub(crate) unsafe fn replace(from: c_int, to: c_int, close_on_exec: bool) -> c_i
 
 /// Takes a descriptor off the books that is about to be closed or replaced.
 fn forget(fd: c_int) {
-    RECORDED.remove(fd);
+    if record::owns(fd) {
+        record::closing(fd);
+    }
     if owns(fd) {
         // The number goes away whatever the machine says to it.
         let _ = closing(fd);
     } else if !SIMULATED.contains(fd) {
         INHERITED.remove(fd);
+    }
+}
+
+/// The same for all from `first` to `last`.
+fn forget_between(first: c_uint, last: c_uint) {
+    for known in [&SIMULATED, &RECORDED] {
+        known.between(first, last).into_iter().for_each(forget);
     }
 }
 
@@ -59,11 +69,8 @@ fn copied(from: c_int, to: c_int) -> c_int {
     if INHERITED.contains(from) {
         INHERITED.insert(to);
     }
-    if RECORDED.contains(from) && RECORDED.insert(to) {
-        let mut shared = shared();
-        if let Some(path) = shared.recorded.get(&from).cloned() {
-            shared.recorded.insert(to, path);
-        }
+    if record::owns(from) {
+        record::duplicated(from, to);
     }
     if owns(from)
         && let Err(errno) = duplicated(from, to)
@@ -98,9 +105,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
-        for fd in SIMULATED.between(first, last) {
-            forget(fd);
-        }
+        forget_between(first, last);
     }
     match CLOSE_RANGE.get() {
         // SAFETY: the caller's arguments, passed on.
@@ -115,9 +120,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// As for the function of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn closefrom(first: c_int) {
-    for fd in SIMULATED.between(first.max(0) as c_uint, c_uint::MAX) {
-        forget(fd);
-    }
+    forget_between(first.max(0) as c_uint, c_uint::MAX);
     if let Some(next) = CLOSE_FROM.get() {
         // SAFETY: the caller's argument, passed on.
         unsafe { next(first) };

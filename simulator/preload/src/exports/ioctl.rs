@@ -9,7 +9,7 @@ use nv_abi::Errno;
 
 use super::{fail, status};
 use crate::{
-    descriptor::{INHERITED, RECORDED},
+    descriptor::INHERITED,
     next::Next,
     process::{self, owns},
     record,
@@ -27,32 +27,33 @@ const OF_ANY_FILE: &[c_ulong] = &[libc::FIOCLEX, libc::FIONCLEX, libc::FIONBIO, 
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     // SAFETY: the signature is that of the function of this name.
     static NEXT: Next<unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int> = unsafe { Next::new(c"ioctl") };
-    if !OF_ANY_FILE.contains(&request) {
-        if owns(fd) {
+    let any = OF_ANY_FILE.contains(&request);
+    if !any && INHERITED.contains(fd) && !owns(fd) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Ordering::Relaxed) {
+            let text = "ioctl on a node that was opened before fork: a child has a machine of its own and \
+                        must open the nodes itself";
+            report::write(Line::Trouble, text);
+        }
+        return fail(Errno(libc::EIO));
+    }
+    let call = || {
+        if !any && owns(fd) {
             // SAFETY: the program's own argument.
             return status(unsafe { process::ioctl(fd, request as u32, argument as u64) });
         }
-        if INHERITED.contains(fd) {
-            static SAID: AtomicBool = AtomicBool::new(false);
-            if !SAID.swap(true, Ordering::Relaxed) {
-                let text = "ioctl on a node that was opened before fork: a child has a machine of its own and \
-                            must open the nodes itself";
-                report::write(Line::Trouble, text);
-            }
-            return fail(Errno(libc::EIO));
+        match NEXT.get() {
+            // SAFETY: the caller's arguments, passed on.
+            Some(next) => unsafe { next(fd, request, argument) },
+            None => fail(Errno::ENOSYS),
         }
-    }
-    let Some(next) = NEXT.get() else { return fail(Errno::ENOSYS) };
-    // SAFETY: the caller's arguments, passed on.
-    let call = || unsafe { next(fd, request, argument) };
-    if !RECORDED.contains(fd) || OF_ANY_FILE.contains(&request) {
+    };
+    if any || !record::owns(fd) {
         return call();
     }
-    let path = process::shared().recorded.get(&fd).cloned();
-    let Some(path) = path else { return call() };
-    let (result, errno) = record::ioctl(&path, fd, request as u32, argument as u64, || {
+    let result = record::ioctl(fd, request as u32, argument as u64, || {
         let result = call();
-        (result, if result == 0 { 0 } else { process::last_error().0 })
+        if result == 0 { Ok(()) } else { Err(process::last_error()) }
     });
-    if result == 0 { 0 } else { fail(Errno(errno)) }
+    status(result)
 }

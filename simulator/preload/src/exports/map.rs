@@ -14,9 +14,8 @@ use nv_abi::{Errno, Mapping};
 
 use super::fail;
 use crate::{
-    descriptor::RECORDED,
     next::Next,
-    process::{map_source, owns, shared, unmapped},
+    process::{last_error, map_source, owns, shared, unmapped},
     record,
 };
 
@@ -25,6 +24,19 @@ type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t)
 fn failed(errno: Errno) -> *mut c_void {
     fail(errno);
     libc::MAP_FAILED
+}
+
+/// Writes down a mapping, or why there is none, where that is done.
+fn noted(fd: c_int, length: size_t, offset: off_t, mapped: *mut c_void) -> *mut c_void {
+    if !record::owns(fd) {
+        return mapped;
+    }
+    let result = if mapped == libc::MAP_FAILED { Err(last_error()) } else { Ok(mapped as u64) };
+    record::mapped(fd, Mapping { address: None, length: length as u64, offset: offset as u64 }, result);
+    match result {
+        Ok(_) => mapped,
+        Err(errno) => failed(errno),
+    }
 }
 
 macro_rules! map {
@@ -48,9 +60,8 @@ macro_rules! map {
             if flags & libc::MAP_ANONYMOUS != 0 || !owns(fd) {
                 // SAFETY: the caller's arguments, passed on.
                 let mapped = unsafe { next(address, length, protection, flags, fd, offset) };
-                if flags & libc::MAP_ANONYMOUS == 0 && RECORDED.contains(fd) && mapped != libc::MAP_FAILED {
-                    let path = shared().recorded.get(&fd).cloned().unwrap_or_default();
-                    record::mapped(&path, fd, mapped as u64, length as u64, protection, flags, offset);
+                if flags & libc::MAP_ANONYMOUS == 0 && record::owns(fd) {
+                    return noted(fd, length, offset, mapped);
                 }
                 return mapped;
             }
@@ -60,7 +71,10 @@ macro_rules! map {
             let mapping = Mapping { address: fixed, length: length as u64, offset: offset as u64 };
             let source = match map_source(fd, mapping) {
                 Ok(source) => source,
-                Err(errno) => return failed(errno),
+                Err(errno) => {
+                    failed(errno);
+                    return noted(fd, length, offset, libc::MAP_FAILED);
+                }
             };
             let at = source.offset as off_t;
             // SAFETY: as the caller asked, of the file that stands for the descriptor.
@@ -73,7 +87,7 @@ macro_rules! map {
                     MANAGED.fetch_add(1, Ordering::Release);
                 }
             }
-            mapped
+            noted(fd, length, offset, mapped)
         }
     };
 }
@@ -90,8 +104,12 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     // SAFETY: the signature is that of the function of this name.
     static NEXT: Next<unsafe extern "C" fn(*mut c_void, size_t) -> c_int> = unsafe { Next::new(c"munmap") };
     let Some(next) = NEXT.get() else { return fail(Errno::ENOSYS) };
+    let recorded = record::unmapping(address as u64);
     // SAFETY: the caller's arguments, passed on.
     let result = unsafe { next(address, length) };
+    if recorded && result == 0 {
+        record::unmapped(address as u64, length as u64);
+    }
     if result == 0 && MANAGED.load(Ordering::Acquire) != 0 {
         let start = address as u64;
         let known = shared().managed.get(&start).copied().filter(|(bytes, _)| *bytes == length as u64);

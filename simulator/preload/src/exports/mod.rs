@@ -22,9 +22,8 @@ use std::{
 use nv_abi::Errno;
 
 use crate::{
-    options::Options,
+    options::{Options, is_card},
     path::{self, Known},
-    record,
 };
 
 /// Sets `errno` and gives what functions of libc return then.
@@ -53,7 +52,7 @@ unsafe fn look(directory: RawFd, path: *const c_char) -> Option<(Known, &'static
     }
     // SAFETY: by contract.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if !path::is_candidate(bytes) || record::file().is_some() {
+    if !path::is_candidate(bytes) || is_card() {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?;

@@ -10,11 +10,10 @@ use nv_abi::Errno;
 
 use super::{fail, look};
 use crate::{
-    descriptor::RECORDED,
     next::Next,
-    options::Options,
+    options::{Options, is_card},
     path::Known,
-    process::{guarded, last_error, open as open_node, shared},
+    process::{guarded, last_error, open as open_node},
     record,
     text::Text,
 };
@@ -41,26 +40,22 @@ pub(super) fn text_file(text: Text, options: &Options, close_on_exec: bool) -> R
     }
 }
 
-/// Writes down that a real node was opened, where calls are recorded.
+/// Writes down that a node of the card was opened, or could not be.
 ///
 /// # Safety
 /// `path` must be null or a C string.
-unsafe fn opened(path: *const c_char, flags: c_int, fd: c_int) -> c_int {
-    if record::file().is_some() && !path.is_null() {
-        // SAFETY: by contract.
-        let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
-        if record::is_node(&path) {
-            let result = if fd < 0 { -last_error().0 } else { fd };
-            record::opened(&path, flags, result);
-            if fd >= 0 && RECORDED.insert(fd) {
-                shared().recorded.insert(fd, path.into_owned());
-            }
-            if fd < 0 {
-                return fail(Errno(-result));
-            }
-        }
+unsafe fn opened(path: *const c_char, fd: c_int) -> c_int {
+    if path.is_null() || !is_card() || record::file().is_none() {
+        return fd;
     }
-    fd
+    // SAFETY: by contract.
+    let Ok(node) = unsafe { CStr::from_ptr(path) }.to_string_lossy().parse() else { return fd };
+    let result = if fd < 0 { Err(last_error()) } else { Ok(fd) };
+    record::opened(node, result);
+    match result {
+        Ok(fd) => fd,
+        Err(errno) => fail(errno),
+    }
 }
 
 /// Opens what the simulated module decides about; `None` for everything else.
@@ -71,7 +66,11 @@ unsafe fn open_known(directory: c_int, path: *const c_char, flags: c_int) -> Opt
     // SAFETY: by contract.
     let (known, options) = unsafe { look(directory, path) }?;
     let result = guarded(|| match known {
-        Known::Node(node) => open_node(node, flags),
+        Known::Node(node) => {
+            let result = open_node(node, flags);
+            record::opened(node, result);
+            result
+        }
         Known::Text(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => Err(Errno::EACCES),
         Known::Text(text) => text_file(text, options, flags & libc::O_CLOEXEC != 0),
         // Generated directories have streams only (`opendir`).
@@ -101,7 +100,7 @@ macro_rules! open {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { opened(path, flags, next(path, flags, mode)) },
+                Some(next) => unsafe { opened(path, next(path, flags, mode)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -129,7 +128,7 @@ macro_rules! openat {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { opened(path, flags, next(directory, path, flags, mode)) },
+                Some(next) => unsafe { opened(path, next(directory, path, flags, mode)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -153,7 +152,7 @@ macro_rules! open_2 {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { opened(path, flags, next(path, flags)) },
+                Some(next) => unsafe { opened(path, next(path, flags)) },
                 None => fail(Errno::ENOSYS),
             }
         }
@@ -176,7 +175,7 @@ macro_rules! openat_2 {
             }
             match NEXT.get() {
                 // SAFETY: the caller's arguments, passed on.
-                Some(next) => unsafe { opened(path, flags, next(directory, path, flags)) },
+                Some(next) => unsafe { opened(path, next(directory, path, flags)) },
                 None => fail(Errno::ENOSYS),
             }
         }
