@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use nv_abi::Branch;
 use nv_capture::{
-    Capture, Event, Recorder, diff, format, lint, normal::normalise, replay::replay, text::submissions,
+    Capture, Event, MemoryKind, Recorder, cut, diff, format, lint,
+    normal::normalise,
+    replay::{Report, replay},
+    text::submissions,
 };
 use nv_driver::{ArgumentPath, ComputeQueue, CopyQueue, Device, Module, Options, System, os::SharedPages};
 use nv_simulator::{machine::Machine, profile::Profile};
@@ -157,17 +160,38 @@ fn a_bound_queue_differs_between_submissions_only_in_what_was_patched() {
     }
 }
 
-/// A capture of a launch, and the machine's faults.
+/// A capture of a launch.
 fn launched(grid: u32) -> Capture {
+    launched_often(grid, 1)
+}
+
+/// A capture of several launches.
+fn launched_often(grid: u32, times: usize) -> Capture {
     let recorded = Recorded::new(&Profile::ad102(), ArgumentPath::CpuWritten);
     recorded.recorder.note_data();
     let device = recorded.device.clone();
     let kernel = recorded.vector_add();
     let (a, sum) = (device.buffer_from(&[1.0f32; 1000]).unwrap(), device.video::<f32>(1000).unwrap());
     let arguments = [(&sum).into(), (&a).into(), (&a).into(), 1000u32.into()];
-    kernel.launch([grid, 1, 1], [256, 1, 1], &arguments).unwrap();
+    for _ in 0..times {
+        kernel.launch([grid, 1, 1], [256, 1, 1], &arguments).unwrap();
+    }
     device.synchronize().unwrap();
     recorded.recorder.capture()
+}
+
+/// Replays on a machine of its own.
+fn replayed(capture: &Capture) -> (Report, Arc<Machine>) {
+    let machine = Machine::builder().driver(DRIVER).gpu(Profile::ad102()).build().unwrap();
+    let mut kept = Vec::new();
+    let mut pages = |bytes| {
+        kept.push(SharedPages::new(bytes)?);
+        Ok(kept.last().map_or(0, SharedPages::address))
+    };
+    let report = replay(capture, &*machine, &mut pages).unwrap();
+    assert!(report.differences.is_empty(), "{:#?}", report.differences);
+    assert!(machine.faults().is_empty(), "{:?}", machine.faults());
+    (report, machine)
 }
 
 #[test]
@@ -175,19 +199,27 @@ fn a_capture_reads_back_from_its_text_and_replays_without_a_difference() {
     let capture = launched(4);
     let read = format::parse(&format::text(&capture)).unwrap();
     assert_eq!(read, capture);
-    let machine = Machine::builder().driver(DRIVER).gpu(Profile::ad102()).build().unwrap();
-    let mut kept = Vec::new();
-    let mut pages = |bytes| {
-        kept.push(SharedPages::new(bytes)?);
-        Ok(kept.last().map_or(0, SharedPages::address))
-    };
-    let report = replay(&read, &*machine, &mut pages).unwrap();
-    assert!(report.differences.is_empty(), "{:#?}", report.differences);
-    assert!(machine.faults().is_empty(), "{:?}", machine.faults());
+    let (report, machine) = replayed(&read);
     assert!(report.submissions > 8 && report.semaphores > 0 && report.calls > 50, "{report:?}");
     // The kernel ran again, on the data of the capture.
     let (did, instructions) = (&machine.statistics()[0], 1000 / 32 * 16);
     assert!(did.launches == 1 && did.instructions >= instructions, "{did:?}");
+}
+
+#[test]
+fn a_submission_that_is_cut_out_runs_alone() {
+    let capture = launched_often(4, 3);
+    let (_, machine) = replayed(&capture);
+    assert_eq!(machine.statistics()[0].launches, 3);
+    // A descriptor is noted in front of the submission that launches it.
+    let is_qmd = |event: &Event| matches!(event, Event::Memory(found) if found.kind == MemoryKind::Qmd);
+    let qmd = capture.events.iter().rposition(is_qmd).expect("a launch");
+    let count = |events: &[Event]| events.iter().filter(|e| matches!(e, Event::Submission(_))).count();
+    let last = count(&capture.events[..qmd]);
+    let alone = cut::only(&capture, last).expect("it is there");
+    let (_, machine) = replayed(&alone);
+    assert_eq!(machine.statistics()[0].launches, 1);
+    assert_eq!(cut::only(&capture, count(&capture.events)), None);
 }
 
 #[test]

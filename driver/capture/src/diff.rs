@@ -234,7 +234,7 @@ impl Names {
 
 /// Items of each stream, in the order in which the streams begin.
 fn streams(capture: &Capture, options: Options) -> Vec<(String, Vec<Item>)> {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut handles = Handles::new();
     let mut tracker = Tracker::new(capture.branch);
     let mut ranges: BTreeMap<u64, u64> = BTreeMap::new();

@@ -7,7 +7,7 @@
 //!   client's calls in another way;
 //! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
 //!   prints both; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
-//! - [`replay`] does again what a capture says, on any backend; [`timeline`] shows it in a browser's trace viewer, [`page`]
+//! - [`replay`] does again what a capture says, on any backend, or a submission of it that [`cut`] takes out; [`timeline`] shows it in a browser's trace viewer, [`page`]
 //!   as a page with everything in it;
 //! - [`diff`] says what two captures mean differently; [`lint`] what in one is wrong;
 //! - [`assert_pushbuffer_snapshot!`] compares a driver's pushbuffer with a snapshot in one line.
@@ -33,6 +33,7 @@
 
 pub mod action;
 mod client;
+pub mod cut;
 mod describe;
 pub mod diff;
 mod event;

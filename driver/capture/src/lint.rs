@@ -204,7 +204,7 @@ impl Linter<'_> {
 
 /// Checks a capture by every rule.
 pub fn lint(capture: &Capture) -> Vec<Finding> {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut streams: BTreeMap<u32, Stream> = BTreeMap::new();
     let mut memory = BTreeMap::new();
     let mut number = 0;

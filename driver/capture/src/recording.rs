@@ -104,6 +104,15 @@ impl Recording {
         self.events.push(event);
     }
 
+    /// Notes bytes of GPU memory as they are now; false if the client does not see them all.
+    pub fn note_memory(&mut self, address: u64, bytes: usize) -> bool {
+        let found = self.read(address, bytes);
+        let memory = found.map(|bytes| Event::Memory(Memory { kind: MemoryKind::Other, address, bytes }));
+        let is_seen = memory.is_some();
+        self.events.extend(memory);
+        is_seen
+    }
+
     /// A grid ran. The blocks are their indices, workers and times; see [`Grid`].
     pub fn grid(
         &mut self,

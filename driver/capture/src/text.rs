@@ -22,7 +22,7 @@ use crate::{
 /// descriptors and arguments of its launches. With names for addresses, where the capture has some.
 pub fn submissions(capture: &Capture, skip: usize) -> String {
     let mut out = String::new();
-    for (address, bytes, name) in Symbols::of(&capture.events).iter() {
+    for (address, bytes, name) in Symbols::of(capture).iter() {
         let _ = writeln!(out, "{address:#x}  {bytes:>8} bytes  {name}");
     }
     let mut seen = 0;
@@ -55,7 +55,7 @@ pub enum Section {
 
 /// The submissions and faults of a capture, in order.
 pub fn sections(capture: &Capture) -> Vec<Section> {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut sections = Vec::new();
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut memory = Vec::new();
@@ -126,7 +126,7 @@ fn submission_text(
 /// The launches of a capture: per launch its kernel, grid, block, shared memory, registers and the constants that it
 /// reads. Descriptors come from the capture's memory, or from what the pushbuffers themselves upload.
 pub fn launches(capture: &Capture) -> String {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut out = String::new();
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut noted: HashMap<(MemoryKind, u64), Vec<u8>> = HashMap::new();
@@ -238,7 +238,7 @@ fn indent(text: &str) -> String {
 
 /// What every submission does, an action a line.
 pub fn actions(capture: &Capture) -> String {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut out = String::new();
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     for event in &capture.events {

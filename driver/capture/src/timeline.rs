@@ -54,7 +54,7 @@ pub(crate) struct Timeline {
 
 /// Reads a capture. Submissions without a time are put a microsecond apart.
 pub(crate) fn timeline(capture: &Capture) -> Timeline {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut memory: HashMap<u64, Vec<u8>> = HashMap::new();
     let mut slices: Vec<Slice> = Vec::new();

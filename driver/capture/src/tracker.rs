@@ -131,6 +131,12 @@ impl Tracker {
         std::mem::take(&mut self.old)
     }
 
+    /// The handle of the object that is mapped at a GPU address.
+    pub(crate) fn handle(&self, address: u64) -> Option<u32> {
+        let (start, range) = self.gpu.range(..=address).next_back()?;
+        (address - start < range.length).then_some(range.object.1)
+    }
+
     /// The range that holds a GPU address.
     pub(crate) fn gpu_range(&self, address: u64) -> Option<(u64, u64)> {
         let (start, range) = self.gpu.range(..=address).next_back()?;

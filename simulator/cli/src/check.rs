@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nv_abi::{Branch, Ioctl, Mmio, arch, dump::Handles};
-use nv_capture::{Action, Capture, Event, Stream, diff, lint, page, replay, timeline};
+use nv_capture::{Action, Capture, Event, Stream, cut, diff, lint, page, replay, timeline};
 use nv_driver::os::{NvidiaNodes, SharedPages};
 use nv_simulator::machine::Machine;
 use serde_json::json;
@@ -66,6 +66,10 @@ pub struct Replay {
     /// Use the card in this machine.
     #[arg(long, conflicts_with = "gpu")]
     card: bool,
+    /// Cut this submission out, from 0 as `lint` counts them, and do it alone: earlier launches are left out, and what they
+    /// would have released is put into memory.
+    #[arg(long, value_name = "SUBMISSION")]
+    only: Option<usize>,
 }
 
 /// What to show.
@@ -101,6 +105,9 @@ pub enum CheckError {
     /// There is no such rule.
     #[error("no rule {0:?}; `mockgpu lint --rules` prints them")]
     Rule(String),
+    /// The capture is shorter.
+    #[error("the capture has no submission {0}")]
+    NoSubmission(usize),
     /// No file was named.
     #[error("name a capture, or ask for --rules")]
     NoFile,
@@ -230,7 +237,10 @@ fn version_of(capture: &Capture) -> Option<String> {
 
 /// Replays and prints. Differences are an error.
 pub fn replay(arguments: &Replay) -> Result<(), CheckError> {
-    let capture = arguments.source.read()?;
+    let mut capture = arguments.source.read()?;
+    if let Some(number) = arguments.only {
+        capture = cut::only(&capture, number).ok_or(CheckError::NoSubmission(number))?;
+    }
     let on = |backend: &dyn Both| {
         let mut kept = Vec::new();
         let mut pages = |bytes| {

@@ -123,7 +123,7 @@ pub fn descriptor(version: Version, bytes: &[u8]) -> Result<Value, nv_abi::Field
 
 /// A capture's submissions: entry, packets and what they do.
 pub fn submissions(capture: &Capture) -> Value {
-    let symbols = Symbols::of(&capture.events);
+    let symbols = Symbols::of(capture);
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut memory: Vec<Value> = Vec::new();
     let mut found = Vec::new();
