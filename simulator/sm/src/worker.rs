@@ -349,7 +349,8 @@ impl Worker {
             done += state.executed;
             let here = start + 16 * state.at as u64;
             // The end of a page is no reason to come back, and neither is a stop only for the sake of counting.
-            let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE && state.at >= meets);
+            let counted = self.counting.is_some() && state.at < meets;
+            let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE && !counted);
             match flow {
                 Flow::Next => pc = here,
                 Flow::Branch => {
