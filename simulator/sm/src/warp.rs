@@ -33,8 +33,9 @@ pub(crate) struct Warp {
     waits: [u8; LANES],
     /// Lanes that give way to others.
     pub yielded: u32,
-    /// How often lanes gave way while others waited for them.
+    /// How often lanes gave way while others waited for some, and which did.
     patience: u32,
+    given_way: u32,
     /// Program counters of the lanes for which `common` does not speak.
     scattered: [u64; LANES],
     /// The program counter of all lanes that could run, where it is the same; of all live lanes if none could run.
@@ -60,6 +61,7 @@ impl Warp {
             waits: [0; LANES],
             yielded: 0,
             patience: 0,
+            given_way: 0,
             scattered: [0; LANES],
             common: None,
             convergence: [[0; LANES]; 16],
@@ -75,7 +77,7 @@ impl Warp {
         self.alive = if threads >= 32 { FULL } else { (1 << threads) - 1 };
         self.waiting = 0;
         self.yielded = 0;
-        self.patience = 0;
+        (self.patience, self.given_way) = (0, 0);
         self.common = Some(pc);
         self.predicates = PREDICATES;
     }
@@ -285,23 +287,24 @@ impl Warp {
     /// wait leave without them.
     pub fn relieve(&mut self, active: u32) {
         self.patience += 1;
+        self.given_way |= active;
         if self.patience < PATIENCE {
             return;
         }
-        self.patience = 0;
         for code in 0..WARPSYNC {
             let waiting = self.at(code);
             let barrier = self.convergence[usize::from(code)];
-            let given_way = self.yielded | active;
+            let given_way = self.given_way & self.runnable();
             let relieved = ballot(|i| {
                 let missing = barrier[i] & self.alive & !waiting;
-                bit(waiting, i) && missing & !(given_way & self.runnable()) == 0
+                bit(waiting, i) && missing & !given_way == 0
             });
             if relieved != 0 {
                 for lane in each(self.alive & !relieved) {
                     self.convergence[usize::from(code)][lane] &= !relieved;
                 }
                 self.wake(relieved);
+                (self.patience, self.given_way) = (0, 0);
             }
         }
     }
