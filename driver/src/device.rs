@@ -12,7 +12,7 @@ use std::{
 use nv_abi::{arch::Classes, compute::AMPERE_COMPUTE_A as compute, host::AMPERE_CHANNEL_GPFIFO_A as host};
 
 use crate::{
-    Argument, Backend, Buffer, Element, Error, Kernel, Signal, System,
+    Argument, Backend, Buffer, Element, Error, Kernel, LaunchOptions, Signal, System,
     channel::{Channel, ChannelGroup, Engine, XID_MMU_FAULT},
     gpu::{Geometry, Gpu},
     memory::{Allocation, BUFFER, Location, Request, bounds},
@@ -400,11 +400,11 @@ impl Device {
         kernel: &Kernel,
         grid: [u32; 3],
         block: [u32; 3],
-        dynamic_shared: u32,
+        options: &LaunchOptions,
         arguments: &[Argument],
     ) -> Result<(), Error> {
-        let launch = kernel.prepare(grid, block, dynamic_shared, arguments)?;
-        launch.check(self.gpu().generation)?;
+        let launch = kernel.prepare(grid, block, options, arguments)?;
+        launch.check(self.gpu())?;
         let commands = Commands { list: vec![Command::Launch(Box::new(launch))], signals: Vec::new() };
         self.run(Engine::Compute, None, commands)
     }

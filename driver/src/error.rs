@@ -237,6 +237,41 @@ pub enum LaunchError {
         /// What was asked.
         block: [u32; 3],
     },
+    /// The GPU has no clusters.
+    #[error("GPUs of this generation have no clusters")]
+    NoClusters,
+    /// The grid is not made of whole clusters.
+    #[error("a grid of {grid:?} is not made of clusters of {cluster:?}")]
+    GridOfClusters {
+        /// What was asked.
+        grid: [u32; 3],
+        /// Blocks of a cluster.
+        cluster: [u32; 3],
+    },
+    /// The cluster has no blocks or too many.
+    #[error("a cluster of {cluster:?} blocks; it has 1 to {limit}")]
+    ClusterSize {
+        /// What was asked.
+        cluster: [u32; 3],
+        /// The most blocks of one.
+        limit: u32,
+    },
+    /// The kernel was compiled for another cluster.
+    #[error("compiled for clusters of {compiled:?}, asked for {cluster:?}")]
+    CompiledCluster {
+        /// From the cubin.
+        compiled: [u32; 3],
+        /// What was asked.
+        cluster: [u32; 3],
+    },
+    /// The blocks of a cooperative launch cannot all be resident.
+    #[error("{blocks} blocks of a cooperative launch, at most {limit} are resident")]
+    NotResident {
+        /// What was asked.
+        blocks: u64,
+        /// What fits.
+        limit: u64,
+    },
     /// Too much shared memory.
     #[error("{bytes} bytes of shared memory, at most {limit} fit")]
     SharedMemory {

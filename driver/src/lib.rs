@@ -47,7 +47,7 @@ pub use error::{Assertion, ChannelFault, Error, InvalidFree, LaunchError, MmuFau
 pub use gpu::Geometry;
 pub use memory::{Buffer, Element, Location};
 pub use nv_abi::arch::Classes;
-pub use program::{Argument, Kernel, Module};
+pub use program::{Argument, Kernel, LaunchOptions, Module};
 pub use queue::{ArgumentPath, BoundQueue, CommandId, ComputeQueue, Condition, CopyQueue, Lines};
 pub use signal::Signal;
 pub use system::{Backend, System};

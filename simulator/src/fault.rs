@@ -42,6 +42,8 @@ pub enum LaunchError {
     ThreadDimensionZero([u32; 3]),
     #[error("a grid dimension is 0 or above the limit: {0:?}")]
     GridDimension([u32; 3]),
+    #[error("a grid of {grid:?} clusters of {cluster:?} blocks")]
+    ClusterDimension { cluster: [u32; 3], grid: [u32; 3] },
     #[error("{threads} threads in a block of {block:?}, the limit is {limit}")]
     TotalThreads { block: [u32; 3], threads: u64, limit: u64 },
     #[error("{registers} registers for each of {threads} threads, an SM has {limit}")]

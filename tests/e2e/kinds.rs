@@ -1,21 +1,21 @@
 //! Kernels of every kind (`fixtures/kinds`) in several builds: for three architectures, at full and at low optimisation,
-//! and with fast mathematics. They use different parts of the instruction set, and give the same results.
+//! with fast mathematics, and for debuggers. They use different parts of the instruction set, and give the same results.
 //!
-//! Builds for debugging call `__assertfail`, which the loader refuses. `dropped` is left out: ptxas lets lanes that leave
+//! `dropped` is left out: ptxas lets lanes that leave
 //! a barrier wait for the others of their warp first, who wait at the barrier; `of_hopper` too: for sm_90 ptxas takes one
 //! predicate for another there.
 
 use std::collections::BTreeMap;
 
-use nv_driver::Module;
+use nv_driver::{LaunchOptions, Module};
 use nv_simulator::profile::Profile;
 use tests::Place;
 
 use crate::data::numbers;
 
 /// How `fixtures/kinds` was built.
-const BUILDS: [&str; 3] = ["O3", "O1", "fast"];
-const KERNELS: [&str; 12] = [
+const BUILDS: [&str; 4] = ["O3", "O1", "fast", "G"];
+const KERNELS: [&str; 24] = [
     "stencil",
     "warp_operations",
     "tiles",
@@ -28,7 +28,21 @@ const KERNELS: [&str; 12] = [
     "control",
     "atomics",
     "asynchronous",
+    "memory",
+    "matrices",
+    "reductions",
+    "bit_fields",
+    "roundings",
+    "half_conversions",
+    "products",
+    "pipeline",
+    "spaces",
+    "atomic_scopes",
+    "allocations",
+    "grid_meets",
 ];
+/// Kernels of `fixtures/kinds/waiting.cu`.
+const WAITING: [&str; 4] = ["lock_spun_for", "lock_slept_for", "one_thread_awaited", "chain_backwards"];
 
 /// Words of the input, the result and the scratch memory.
 const INPUT: u32 = 1024;
@@ -82,8 +96,68 @@ fn reference(kernel: &str, input: &[u32]) -> Option<Vec<u32>> {
                 }
             })
             .collect(),
+        "memory" => threads.map(|i| memory(input, i)).collect(),
+        "matrices" => threads.map(|i| matrices(input, i)).collect(),
+        "allocations" => threads
+            .map(|i| (0..=at(i) & 3).rev().fold(0u32, |r, n| r.wrapping_mul(3).wrapping_add(at(i).wrapping_add(n))))
+            .collect(),
+        "grid_meets" => threads.map(|i| at((i + 128) % 256).wrapping_add(256)).collect(),
+        "lock_spun_for" | "lock_slept_for" => vec![3; RESULT],
+        "one_thread_awaited" => vec![1; RESULT],
+        "chain_backwards" => threads.map(|i| 256 - i as u32).collect(),
         _ => return None,
     })
+}
+
+/// The kernel of that name for one thread.
+fn memory(input: &[u32], i: usize) -> u32 {
+    const TABLE: [u32; 32] =
+        [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3, 3, 8, 3, 2, 7, 9, 5];
+    const VARIABLES: [u32; 16] = [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5, 9, 0, 4, 5];
+    let byte = |n: usize| input[n / 4] >> (8 * (n % 4)) & 0xff;
+    let half = |n: usize| input[n / 2] >> (16 * (n % 2)) & 0xffff;
+    let sum = |terms: &[(u32, u32)]| terms.iter().fold(0u32, |r, (v, by)| r.wrapping_add(v.wrapping_mul(*by)));
+    let mut r = sum(&[
+        (byte(i), 3),
+        (byte(i + 300) as i8 as u32, 1),
+        (half(i + 5) as i16 as u32, 5),
+        (half(i + 77), 1),
+        (input[i], 1),
+        (input[i + 1], 3),
+        (input[i + 2], 5),
+        (input[i + 3], 7),
+        (input[i + 4], 9),
+        (input[i + 5], 11),
+    ]);
+    let (four, two) = (&input[4 * (i & 127)..], &input[2 * (i & 255)..]);
+    r ^= sum(&[(four[0], 1), (four[1], 3), (four[2], 5), (four[3], 7), (two[0], 9), (two[1], 11)]);
+    let table = |n: usize| TABLE.get(n & 63).copied().unwrap_or(0);
+    let variable = VARIABLES.get(i >> 2 & 63).copied().unwrap_or(0);
+    r = sum(&[(r, 1), (table(i), 1), (variable, 1), (table(i / 128), 1)]);
+    sum(&[(r, 1), (2, 1), ((r & 0xff) << 8, 1), ((r >> 8 & 0xffff) << 16, 1)])
+}
+
+/// The kernel of that name for one thread.
+fn matrices(input: &[u32], i: usize) -> u32 {
+    let (block, t) = (i / 128, i % 128);
+    let mut sums = [0i64; 2];
+    for tile in 0..2 {
+        let (row, k0) = (16 * block, 64 * tile);
+        let a = |y: usize, x: usize| {
+            let at = 4 * ((row * 4 + k0 + y * 4 + x / 4) & 255) + x % 4;
+            i64::from(input[at] & 63) - 31 + (x % 4) as i64
+        };
+        let b = |y: usize, x: usize| {
+            let at = 4 * ((k0 * 2 + y * 4 + x / 4 + 31) & 255) + x % 4;
+            i64::from(input[at] & 31) - if x % 4 == 0 { 7 } else { 0 }
+        };
+        for j in 0..16 {
+            for (half, sum) in sums.iter_mut().enumerate() {
+                *sum += a(t / 16 + 8 * half, j) * b(j, t % 16);
+            }
+        }
+    }
+    (sums[0] * 31 + sums[1]) as u32
 }
 
 /// The kernel of that name for one thread.
@@ -137,18 +211,21 @@ fn compare(profile: Profile, arch: &str, common: &mut BTreeMap<&'static str, (St
     let place = Place::simulated("kinds", &[profile]);
     let device = place.device(0);
     let input = numbers(INPUT, 7);
-    for build in BUILDS {
+    let files = BUILDS.map(|build| (build, &KERNELS[..])).into_iter().chain([("waiting", &WAITING[..])]);
+    for (build, kernels) in files {
         let name = format!("kinds/{arch}/{build}.cubin");
         let cubin = fixtures::bytes(&name).unwrap();
         let module = Module::load(&device, &cubin).unwrap_or_else(|error| panic!("{name}: {error}"));
-        for kernel in KERNELS {
+        for &kernel in kernels {
             let given = device.buffer_from(&input).unwrap();
             let out = device.buffer_from(&vec![0u32; RESULT]).unwrap();
             let scratch = device.buffer_from(&vec![0u32; SCRATCH]).unwrap();
             let arguments = [(&given).into(), (&out).into(), (&scratch).into()];
+            let cooperative = kernel == "grid_meets";
+            let options = LaunchOptions { cooperative, ..LaunchOptions::default() };
             module
                 .kernel(kernel)
-                .and_then(|kernel| kernel.launch([2, 1, 1], [128, 1, 1], &arguments))
+                .and_then(|kernel| kernel.launch_with([2, 1, 1], [128, 1, 1], &options, &arguments))
                 .and_then(|()| device.synchronize())
                 .unwrap_or_else(|error| panic!("{kernel} of {name}: {error}"));
             let (out, mut scratch) = (out.to_vec().unwrap(), scratch.to_vec().unwrap());
@@ -169,5 +246,5 @@ fn every_build_of_every_kernel_gives_the_same_results() {
     compare(Profile::ad102(), "sm_89", &mut common);
     compare(Profile::ga102(), "sm_80", &mut common);
     compare(Profile::h200(), "sm_90", &mut common);
-    assert_eq!(common.len(), KERNELS.len());
+    assert_eq!(common.len(), KERNELS.len() + WAITING.len());
 }

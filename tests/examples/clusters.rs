@@ -29,6 +29,8 @@ struct Variant {
     kind: u64,
     grid: [u32; 3],
     cluster: [u32; 3],
+    /// `GRID_*` as they are set.
+    units: [u32; 3],
     /// `GPC_CGA_*` and `GPU_CGA_*` as they are set.
     gpc: [u32; 3],
     gpu: [u32; 3],
@@ -39,7 +41,8 @@ const CTA: u64 = V04_00::QMD_TYPE::GRID_CTA;
 const GPC: u64 = V04_00::QMD_TYPE::GRID_GPC_CGA;
 
 const fn variant(name: &'static str, kind: u64, grid: [u32; 3], cluster: [u32; 3]) -> Variant {
-    Variant { name, kind, grid, cluster, gpc: cluster, gpu: [0; 3], more: &[] }
+    let units = [grid[0] / cluster[0], grid[1] / cluster[1], grid[2] / cluster[2]];
+    Variant { name, kind, grid, cluster, units, gpc: cluster, gpu: [0; 3], more: &[] }
 }
 
 const VARIANTS: &[Variant] = &[
@@ -52,7 +55,7 @@ const VARIANTS: &[Variant] = &[
         gpu: [2, 1, 1],
         ..variant("2 of 4, GPU and GPC", V04_00::QMD_TYPE::GRID_GPU_GPC_CGA, [4, 1, 1], [2, 1, 1])
     },
-    variant("2 of 4, plain type", CTA, [4, 1, 1], [2, 1, 1]),
+    Variant { units: [4, 1, 1], ..variant("2 of 4, plain type", CTA, [4, 1, 1], [2, 1, 1]) },
     Variant {
         more: &[(V04_00::CGA_CTA_DISTRIBUTION_MODE, 1)],
         ..variant("2 of 4, multicast", GPC, [4, 1, 1], [2, 1, 1])
@@ -64,7 +67,7 @@ const VARIANTS: &[Variant] = &[
     variant("8 of 8", GPC, [8, 1, 1], [8, 1, 1]),
     variant("16 of 16", GPC, [16, 1, 1], [16, 1, 1]),
     variant("32 of 32", GPC, [32, 1, 1], [32, 1, 1]),
-    variant("2 of 5", GPC, [5, 1, 1], [2, 1, 1]),
+    Variant { units: [4, 1, 1], ..variant("2 of 4, counted in blocks", GPC, [4, 1, 1], [2, 1, 1]) },
 ];
 
 struct Probe {
@@ -99,7 +102,8 @@ impl Probe {
         let kernel = module.kernel("cluster_probe")?;
         let info = kernel.info().clone();
         let blocks: u32 = variant.grid.iter().product();
-        let out = device.visible::<u32>(blocks as usize * WORDS)?;
+        // Room for those who are too many.
+        let out = device.visible::<u32>(4 * blocks as usize * WORDS)?;
         out.copy_from(&vec![0; out.len()])?;
         let size: u32 = variant.cluster.iter().product();
 
@@ -151,10 +155,16 @@ impl Probe {
         qmd.set_shared_memory(info.shared_bytes.next_multiple_of(256), [9, 58, 9])?;
         qmd.set_registers(info.registers)?;
         qmd.set_barriers(info.barriers)?;
-        qmd.set_grid(variant.grid)?;
+        qmd.set_grid(variant.units)?;
         qmd.set_block([64, 1, 1])?;
         qmd.set_program(module.address() + info.code.start, info.code.end - info.code.start)?;
         qmd.set_constant_buffer(0, ConstantBuffer { address: memory.address(), bytes: BANK as u64 })?;
+        for (index, bank) in (0..).zip(&info.constant_banks).skip(1) {
+            if let Some(bank) = bank {
+                let address = module.address() + bank.offset;
+                qmd.set_constant_buffer(index, ConstantBuffer { address, bytes: bank.bytes.into() })?;
+            }
+        }
         let release = Release {
             address: signal.address(),
             payload: 1,
@@ -198,7 +208,7 @@ impl Probe {
 }
 
 fn print(left: &[u32]) {
-    for (block, words) in left.chunks(WORDS).enumerate() {
+    for (block, words) in left.chunks(WORDS).enumerate().filter(|(_, words)| words[0] != 0) {
         let text: Vec<String> = words.iter().map(|word| format!("{word:x}")).collect();
         println!("    block {block}: {}", text.join(" "));
     }

@@ -18,7 +18,7 @@
 //! saxpy grid=4 block=64 shared=0 i32:200 f32:2.5 floats floats
 //! ```
 //!
-//! and without one, for every filling of buffers, with a buffer for each parameter of 8 bytes, 64 for each of 4, and zeros
+//! (there are also `cluster=2,1,1` and `cooperative=true`), and without one, for every filling of buffers, with a buffer for each parameter of 8 bytes, 64 for each of 4, and zeros
 //! for others. `+` joins the parts of a struct. Addresses are the same in every process that was given the same files.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nv_driver::program::{Cubin, KernelInfo};
-use nv_driver::{Argument, Buffer, Device, Error, Kernel, Module, Options, System, os::NvidiaNodes};
+use nv_driver::{
+    Argument, Buffer, Device, Error, Kernel, LaunchOptions, Module, Options, System, os::NvidiaNodes,
+};
 use nv_simulator::{machine::Machine, profile::Profile};
 use tests::probe::Random;
 
@@ -99,11 +101,13 @@ enum Part {
 }
 
 /// One launch of a kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Recipe {
     grid: [u32; 3],
     block: Option<[u32; 3]>,
     shared: Option<u32>,
+    cluster: Option<[u32; 3]>,
+    cooperative: bool,
     arguments: Vec<Vec<Part>>,
 }
 
@@ -136,12 +140,15 @@ fn recipes(text: &str) -> Result<BTreeMap<String, Vec<Recipe>>, Failure> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let mut recipe = Recipe { grid: [1; 3], block: None, shared: None, arguments: Vec::new() };
+        let mut recipe = Recipe::default();
+        recipe.grid = [1; 3];
         for word in words {
             match word.split_once('=') {
                 Some(("grid", value)) => recipe.grid = dimensions(value)?,
                 Some(("block", value)) => recipe.block = Some(dimensions(value)?),
                 Some(("shared", value)) => recipe.shared = Some(value.parse()?),
+                Some(("cluster", value)) => recipe.cluster = Some(dimensions(value)?),
+                Some(("cooperative", value)) => recipe.cooperative = value.parse()?,
                 Some(_) => return Err(format!("{word} is no option of a launch").into()),
                 None => recipe.arguments.push(word.split('+').map(part).collect::<Result<_, _>>()?),
             }
@@ -160,7 +167,9 @@ fn made_up(info: &KernelInfo) -> Vec<Recipe> {
             size => vec![Part::Bytes(vec![0; size.into()])],
         };
         let arguments = info.parameters.iter().map(|parameter| argument(parameter.size)).collect();
-        Recipe { grid: [2, 1, 1], block: None, shared: None, arguments }
+        // Two blocks, or two clusters.
+        let [x, y, z] = info.required_cluster.unwrap_or([1; 3]);
+        Recipe { grid: [2 * x, y, z], arguments, ..Recipe::default() }
     };
     [Filling::Small, Filling::Floats, Filling::Doubles, Filling::Halves].into_iter().map(of).collect()
 }
@@ -295,7 +304,9 @@ fn launch(device: &Device, kernel: &Kernel, recipe: &Recipe) -> Result<Left, Err
         [most.min(if info.max_threads.is_some() { 1024 } else { 128 }), 1, 1]
     });
     let shared = recipe.shared.unwrap_or(if info.shared_bytes > 16 << 10 { 0 } else { SHARED });
-    kernel.launch_with_shared(recipe.grid, block, shared, &arguments)?;
+    let (cluster, cooperative) = (recipe.cluster, recipe.cooperative);
+    let options = LaunchOptions { dynamic_shared: shared, cluster, cooperative };
+    kernel.launch_with(recipe.grid, block, &options, &arguments)?;
     device.synchronize()?;
     let read = |(before, buffer): (Vec<u32>, Buffer<u32>)| Ok((before, buffer.to_vec()?));
     Ok(Left { buffers: buffers.into_iter().map(read).collect::<Result<_, Error>>()? })

@@ -52,8 +52,30 @@ pub struct ConstantBank {
     pub reserved_shared_bytes: u32,
     /// The memory descriptor of global accesses, 64 bits; zero works.
     pub memory_descriptor: u32,
+    /// Address of constant bank 3, 64 bits: where generic addresses of constants begin.
+    pub constant_window: u32,
+    /// Address of the memory in which the blocks of a cooperative launch meet: the high word's offset, the low word's.
+    pub grid_workspace: [u32; 2],
+    /// What code reads of its cluster; `None` before there were any, and where it is not known.
+    pub cluster: Option<ClusterWords>,
     /// The first parameter.
     pub parameters: u32,
+}
+
+/// Byte offsets of the words that say what a cluster is. Without clusters a block is one of its own. Measured: what
+/// NVIDIA's library fills in on an H200, and which word code reads for each special register of PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterWords {
+    /// 1 where the launch was one of clusters.
+    pub explicit: u32,
+    /// CTAs of a cluster, three words.
+    pub dimensions: u32,
+    /// One through each of those, three FP32 numbers.
+    pub reciprocals: u32,
+    /// Clusters of the grid, three words.
+    pub clusters: u32,
+    /// CTAs of a cluster.
+    pub size: u32,
 }
 
 /// Driver words in constant bank 0 that belong together.
@@ -80,6 +102,14 @@ impl ConstantBank {
             ("grid id", self.grid_id, 2),
             ("reserved shared bytes", Some(self.reserved_shared_bytes), 1),
             ("memory descriptor", Some(self.memory_descriptor), 2),
+            ("constant window", Some(self.constant_window), 2),
+            ("grid workspace, high", Some(self.grid_workspace[0]), 1),
+            ("grid workspace, low", Some(self.grid_workspace[1]), 1),
+            ("explicit clusters", self.cluster.map(|c| c.explicit), 1),
+            ("cluster dimensions", self.cluster.map(|c| c.dimensions), 3),
+            ("reciprocals of them", self.cluster.map(|c| c.reciprocals), 3),
+            ("clusters", self.cluster.map(|c| c.clusters), 3),
+            ("blocks of a cluster", self.cluster.map(|c| c.size), 1),
         ];
         let present =
             rows.into_iter().filter_map(|(name, offset, words)| Some(Slot { name, offset: offset?, words }));
@@ -131,6 +161,9 @@ const AMPERE_BANK: ConstantBank = ConstantBank {
     grid_id: Some(0x30),
     reserved_shared_bytes: 0x114,
     memory_descriptor: 0x118,
+    constant_window: 0x50,
+    grid_workspace: [0x8c, 0x90],
+    cluster: None,
     parameters: 0x160,
 };
 
@@ -221,7 +254,20 @@ impl Generation {
     pub const fn constant_bank(self) -> ConstantBank {
         match self {
             Self::Ampere | Self::Ada => AMPERE_BANK,
-            Self::Hopper => ConstantBank { memory_descriptor: 0x208, parameters: 0x210, ..AMPERE_BANK },
+            Self::Hopper => ConstantBank {
+                memory_descriptor: 0x208,
+                constant_window: 0xd0,
+                grid_workspace: [0x44, 0x48],
+                cluster: Some(ClusterWords {
+                    explicit: 0x140,
+                    dimensions: 0x144,
+                    reciprocals: 0x150,
+                    clusters: 0x15c,
+                    size: 0x188,
+                }),
+                parameters: 0x210,
+                ..AMPERE_BANK
+            },
             Self::Blackwell => ConstantBank {
                 block_dimensions: 0x360,
                 grid_dimensions: 0x370,
@@ -232,6 +278,9 @@ impl Generation {
                 grid_id: None,
                 reserved_shared_bytes: 0x16c,
                 memory_descriptor: 0x358,
+                constant_window: 0x120,
+                grid_workspace: [0x254, 0x258],
+                cluster: None,
                 parameters: 0x380,
             },
         }

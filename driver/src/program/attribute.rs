@@ -85,6 +85,10 @@ attributes! {
     NUM_MBARRIERS = 0x38;
     /// Their instructions.
     MBARRIER_INSTR_OFFSETS = 0x39;
+    /// CTAs of a cluster, where the kernel says so: three words.
+    CTA_PER_CLUSTER = 0x3d;
+    /// The kernel is launched in clusters.
+    EXPLICIT_CLUSTER = 0x3e;
     /// Calls of the device runtime.
     SYSCALL_OFFSETS = 0x46;
     /// Hardware barriers used.

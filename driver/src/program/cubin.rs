@@ -68,6 +68,8 @@ pub struct KernelInfo {
     pub max_threads: Option<[u32; 3]>,
     /// The only block that the kernel was compiled for, if it says so.
     pub required_threads: Option<[u32; 3]>,
+    /// The only cluster that the kernel was compiled for, in blocks, if it says so.
+    pub required_cluster: Option<[u32; 3]>,
     /// Every record of the kernel's own `.nv.info` section.
     pub attributes: Vec<Attribute>,
 }
@@ -493,6 +495,7 @@ fn kernel(
         constant_banks,
         max_threads: words(Attribute::MAX_THREADS),
         required_threads: words(Attribute::REQNTID),
+        required_cluster: words(Attribute::CTA_PER_CLUSTER).filter(|cluster| *cluster != [0; 3]),
         attributes: own,
     })
 }

@@ -8,7 +8,7 @@ mod relocation;
 pub use attribute::{Attribute, AttributeFormat, ParameterInfo};
 pub use cubin::{ConstantBank, Cubin, Dialect, FunctionInfo, KernelInfo};
 pub(crate) use module::pack;
-pub use module::{Argument, Kernel, Module};
+pub use module::{Argument, Kernel, LaunchOptions, Module};
 pub use relocation::{Relocation, RelocationKind, Symbol};
 
 /// Why a cubin was refused.

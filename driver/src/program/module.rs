@@ -102,21 +102,46 @@ impl Kernel {
         dynamic_shared: u32,
         arguments: &[Argument],
     ) -> Result<(), Error> {
-        self.module.0.device.launch(self, grid, block, dynamic_shared, arguments)
+        let options = LaunchOptions { dynamic_shared, ..LaunchOptions::default() };
+        self.launch_with(grid, block, &options, arguments)
+    }
+
+    /// Launches the kernel with clusters, or cooperatively.
+    pub fn launch_with(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        options: &LaunchOptions,
+        arguments: &[Argument],
+    ) -> Result<(), Error> {
+        self.module.0.device.launch(self, grid, block, options, arguments)
     }
 
     pub(crate) fn prepare(
         &self,
         grid: [u32; 3],
         block: [u32; 3],
-        dynamic_shared: u32,
+        options: &LaunchOptions,
         arguments: &[Argument],
     ) -> Result<Launch, Error> {
         let mut info = self.info().clone();
         info.registers = info.registers.max(self.module.0.registers);
         let parameters = pack(&info, arguments)?;
-        Ok(Launch { base: self.module.address(), info, grid, block, dynamic_shared, parameters })
+        let mut options = *options;
+        options.cluster = options.cluster.or(info.required_cluster);
+        Ok(Launch { base: self.module.address(), info, grid, block, options, parameters })
     }
+}
+
+/// What a launch asks for beside its grid, block and arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchOptions {
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// Blocks of a cluster along each axis; `None` for what the kernel was compiled for, which may be no clusters.
+    pub cluster: Option<[u32; 3]>,
+    /// All blocks are resident together and can meet, as `grid.sync()` of CUDA's cooperative groups does.
+    pub cooperative: bool,
 }
 
 /// The parameter bytes, with number and sizes checked.

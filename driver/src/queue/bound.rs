@@ -9,7 +9,7 @@ use crate::{
     channel::Engine,
     memory::{Allocation, Request},
     pushbuffer::upper_lower,
-    qmd::{Launch, check_dimensions},
+    qmd::Launch,
     queue::Command,
 };
 
@@ -152,12 +152,13 @@ impl BoundQueue {
         };
         let generation = self.device.gpu().generation;
         let launch = &mut self.launches[index];
-        check_dimensions(generation, &launch.info, grid, block)
-            .map_err(|reason| Error::Launch { kernel: launch.info.name.clone(), reason })?;
-        (launch.grid, launch.block) = (grid, block);
-        let bank = launch.bank(generation)?;
+        let changed = Launch { grid, block, ..launch.clone() };
+        changed.check(self.device.gpu())?;
+        *launch = changed;
         let encoded = &mut self.encoded.launches[index];
-        encoded.qmd.set_grid(grid)?;
+        let arena = self.arena.as_ref().map_or(0, Allocation::address);
+        let bank = launch.bank(generation, arena + encoded.bank_offset)?;
+        encoded.qmd.set_grid(launch.grid_units())?;
         encoded.qmd.set_block(block)?;
         encoded.bank = bank;
         self.store_bank(index)
@@ -170,7 +171,9 @@ impl BoundQueue {
         };
         let launch = &mut self.launches[index];
         launch.parameters = crate::program::pack(&launch.info, arguments)?;
-        self.encoded.launches[index].bank = launch.bank(self.device.gpu().generation)?;
+        let encoded = &mut self.encoded.launches[index];
+        let arena = self.arena.as_ref().map_or(0, Allocation::address);
+        encoded.bank = launch.bank(self.device.gpu().generation, arena + encoded.bank_offset)?;
         self.store_bank(index)
     }
 

@@ -1,7 +1,7 @@
 //! The compute queue.
 
 use super::{BoundQueue, Command, Commands, shared_methods};
-use crate::{Argument, Device, Error, Kernel, Signal, channel::Engine};
+use crate::{Argument, Device, Error, Kernel, LaunchOptions, Signal, channel::Engine};
 
 /// Commands for the compute channel. Consecutive launches are chained: each starts when the one before has finished.
 #[derive(Clone, Debug)]
@@ -57,8 +57,21 @@ impl ComputeQueue {
         dynamic_shared: u32,
         arguments: &[Argument],
     ) -> Result<&mut Self, Error> {
-        let launch = kernel.prepare(grid, block, dynamic_shared, arguments)?;
-        launch.check(self.device.gpu().generation)?;
+        let options = LaunchOptions { dynamic_shared, ..LaunchOptions::default() };
+        self.exec_with(kernel, grid, block, &options, arguments)
+    }
+
+    /// Launches a kernel with clusters, or cooperatively.
+    pub fn exec_with(
+        &mut self,
+        kernel: &Kernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        options: &LaunchOptions,
+        arguments: &[Argument],
+    ) -> Result<&mut Self, Error> {
+        let launch = kernel.prepare(grid, block, options, arguments)?;
+        launch.check(self.device.gpu())?;
         self.commands.list.push(Command::Launch(Box::new(launch)));
         self.modules.push(kernel.clone());
         Ok(self)

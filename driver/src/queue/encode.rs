@@ -79,7 +79,7 @@ struct Slots {
 }
 
 fn slots(generation: Generation, launch: &Launch, bank: u64) -> Slots {
-    let qmd = (bank + launch.bank_bytes(generation)).next_multiple_of(ALIGNMENT);
+    let qmd = (bank + launch.memory_bytes(generation)).next_multiple_of(ALIGNMENT);
     Slots { bank, qmd, end: (qmd + generation.qmd_version().bytes() as u64).next_multiple_of(ALIGNMENT) }
 }
 
@@ -107,7 +107,8 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
         for command in commands {
             if let Command::Launch(launch) = command {
                 let slots = slots(context.generation, launch, offset);
-                inline(&mut push, context.arena + slots.bank, &launch.bank(context.generation)?)?;
+                let address = context.arena + slots.bank;
+                inline(&mut push, address, &launch.bank(context.generation, address)?)?;
                 offset = slots.end;
             }
         }
@@ -161,10 +162,10 @@ pub(crate) fn encode(context: &Context, commands: &[Command]) -> Result<Encoded,
                 Place::Fixed
             }
             Command::Launch(launch) => {
-                let bank = launch.bank(context.generation)?;
                 let Slots { bank: bank_offset, qmd: qmd_offset, end } =
                     slots(context.generation, launch, offset);
                 offset = end;
+                let bank = launch.bank(context.generation, context.arena + bank_offset)?;
                 let qmd = launch.qmd(context.generation, context.arena + bank_offset, context.local_bytes)?;
                 let address = context.arena + qmd_offset;
                 match active {

@@ -97,6 +97,7 @@ impl Gpu {
             program_address: CODE,
             grid,
             block,
+            cluster: [1; 3],
             registers: info >> 24,
             shared_bytes: if shared { 4 << 10 } else { 0 },
             local_bytes: 0,

@@ -1,9 +1,12 @@
 //! A block (CTA): its warps, what they share, and their barriers.
 
+use std::sync::Arc;
+
+use super::cluster::{Cluster, RANK};
 use super::core::Team;
 use super::lanes::{Lanes, each};
 use super::launch::Prepared;
-use super::warp::{BARRIER, Warp};
+use super::warp::{BARRIER, CLUSTER, Warp};
 
 /// Named barriers of a block.
 pub(super) const BARRIERS: usize = 16;
@@ -59,6 +62,12 @@ pub(crate) struct Cta {
     busy: u32,
     /// Result of the last BAR.RED.
     pub result: u32,
+    /// The cluster that the block is in, if only of itself.
+    pub cluster: Arc<Cluster>,
+    /// Where the block's own shared memory lies in that of the cluster: its number in it, in bits 31:24.
+    pub window: u32,
+    /// The phase of the cluster's barrier that warps wait for the end of.
+    awaited: Option<u32>,
     /// Budget that instructions which look like waiting have used up, in this turn.
     pub spins: u32,
 }
@@ -85,6 +94,9 @@ impl Block {
                 barriers: [Barrier::EMPTY; BARRIERS],
                 busy: 0,
                 result: 0,
+                cluster: Arc::new(Cluster::new(launch.threads, std::iter::once(std::ptr::null_mut()))),
+                window: 0,
+                awaited: None,
                 spins: 0,
             },
             alive: 0,
@@ -108,6 +120,64 @@ impl Block {
         }
         if clear {
             self.cta.shared.fill(Lanes::splat(0));
+        }
+        let shared = self.cta.shared.as_mut_ptr();
+        let again = Arc::get_mut(&mut self.cta.cluster).is_some_and(|cluster| cluster.restart(threads, shared));
+        if !again {
+            self.cta.cluster = Arc::new(Cluster::new(threads, std::iter::once(shared)));
+        }
+        (self.cta.window, self.cta.awaited) = (0, None);
+    }
+
+    /// Makes blocks that were started the blocks of a cluster, in the order of their numbers in it.
+    pub fn join(blocks: &mut [Self], launch: &Prepared) {
+        let shared = blocks.iter_mut().map(|block| block.cta.shared.as_mut_ptr());
+        let cluster = Arc::new(Cluster::new(launch.threads, shared));
+        for (rank, block) in (0..).zip(blocks) {
+            block.cta.cluster = Arc::clone(&cluster);
+            block.cta.window = rank << RANK;
+        }
+    }
+
+    /// All threads of the block have exited. Whether all blocks of its cluster have ended.
+    pub fn end(&self) -> bool {
+        self.cta.cluster.end(self.cta.window >> RANK)
+    }
+
+    /// UCGABAR_ARV by lanes of a warp.
+    pub fn arrive_at_cluster(&mut self, warp: usize, mask: u32) {
+        let phase = self.cta.cluster.phase();
+        let warp = &mut self.warps[warp];
+        if warp.cluster_phase != phase {
+            (warp.cluster_phase, warp.cluster_arrived) = (phase, 0);
+        }
+        let new = mask & !warp.cluster_arrived;
+        warp.cluster_arrived |= new;
+        self.cta.cluster.arrive(new.count_ones());
+    }
+
+    /// UCGABAR_WAIT by lanes of a warp, whose program counters are already past it if they have to wait. Whether they
+    /// need not.
+    pub fn wait_for_cluster(&mut self, warp: usize, mask: u32) -> bool {
+        let phase = self.cta.cluster.phase();
+        let warp = &mut self.warps[warp];
+        if warp.cluster_phase != phase || warp.cluster_arrived & mask == 0 {
+            return true;
+        }
+        warp.wait(mask, CLUSTER);
+        self.cta.awaited = Some(phase);
+        false
+    }
+
+    /// Lets warps go on that wait for a phase of the cluster's barrier which is over.
+    #[inline]
+    pub fn look_at_cluster(&mut self) {
+        if self.cta.awaited.is_some_and(|awaited| awaited != self.cta.cluster.phase()) {
+            self.cta.awaited = None;
+            for warp in &mut self.warps {
+                let here = warp.at(CLUSTER);
+                warp.wake(here);
+            }
         }
     }
 
@@ -175,6 +245,9 @@ impl Block {
     /// Ends the lanes of a team, which came to an EXIT before `next`.
     pub fn exit_team(&mut self, team: &Team, next: u64) {
         for (index, group) in team.members() {
+            if group == self.warps[index].alive && self.cta.busy == 0 {
+                self.leave_cluster(index, group);
+            }
             let warp = &mut self.warps[index];
             if group == warp.alive && self.cta.busy == 0 {
                 // Nobody is left that could wait for them.
@@ -187,8 +260,19 @@ impl Block {
         }
     }
 
+    /// Lanes of a warp that exit do not come to the cluster's barrier.
+    #[inline(always)]
+    fn leave_cluster(&mut self, warp: usize, mask: u32) {
+        let cluster = &self.cta.cluster;
+        let warp = &mut self.warps[warp];
+        let arrived = if warp.cluster_phase == cluster.phase() { warp.cluster_arrived & mask } else { 0 };
+        cluster.leave((mask & warp.alive).count_ones(), arrived.count_ones());
+        warp.cluster_arrived &= !mask;
+    }
+
     /// Ends lanes of a warp, and releases the barriers that waited only for them.
     pub fn exit(&mut self, warp: usize, mask: u32) {
+        self.leave_cluster(warp, mask);
         self.warps[warp].exit(mask);
         if self.warps[warp].alive == 0 {
             self.alive -= 1;

@@ -26,10 +26,12 @@ pub(super) enum Step {
     BarPopc,
     BarAnd,
     BarOr,
+    ClusterArrive,
+    ClusterWait,
 }
 
 impl Step {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Exit,
         Self::Jump,
         Self::BranchIfDivergent,
@@ -43,6 +45,8 @@ impl Step {
         Self::BarPopc,
         Self::BarAnd,
         Self::BarOr,
+        Self::ClusterArrive,
+        Self::ClusterWait,
     ];
 }
 
@@ -211,6 +215,16 @@ pub(super) fn step(
             }
             warp.set_pc(group, next);
             warp.yielded |= active;
+        }
+        Step::ClusterArrive => {
+            block.arrive_at_cluster(index, mask & group);
+            return Ok(After::Together(next));
+        }
+        Step::ClusterWait => {
+            warp.set_pc(group, next);
+            if block.wait_for_cluster(index, mask & group) {
+                return Ok(After::Together(next));
+            }
         }
         Step::BarSync | Step::BarArrive | Step::BarPopc | Step::BarAnd | Step::BarOr => {
             let (mut barrier, mut threads) = (op.payload as u32 & 0xffff, op.payload as u32 >> 16);

@@ -45,6 +45,12 @@ pub enum FaultKind {
         /// Offset in the shared window.
         address: u64,
     },
+    /// A shared-memory address of a block that is not in the cluster, or has ended.
+    #[error("shared address {address:#x} names no block of the cluster")]
+    ClusterTarget {
+        /// Offset in the shared window.
+        address: u64,
+    },
     /// A local-memory address outside the thread's local memory: among others a stack that grew too long.
     #[error("local address {address:#x} out of range")]
     OutOfRangeLocal {

@@ -25,6 +25,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
+    /// Blocks of a cluster, 1 along every axis where there are none.
+    pub cluster: [u32; 3],
     /// Registers of a thread.
     pub registers: u32,
     /// Shared memory of a block in bytes.
@@ -64,6 +66,8 @@ const BANK_BYTES: u32 = 64 << 10;
 const REGISTERS: u64 = 64 << 10;
 /// Most bytes of shared memory of a block, reserved ones included.
 const SHARED_BYTES: u32 = 228 << 10;
+/// Most blocks of a cluster.
+const CLUSTER_BLOCKS: u64 = 16;
 /// Most bytes of local memory of a thread.
 const LOCAL_BYTES: u32 = 512 << 10;
 
@@ -84,6 +88,8 @@ pub(crate) struct Prepared {
     /// Bytes of each bank, as far as they are mapped.
     pub banks: Vec<Vec<u8>>,
     pub blocks: u64,
+    /// Blocks of a cluster.
+    pub cluster: u32,
     /// Threads of a block.
     pub threads: u32,
     /// Thread indices x, y, z of each warp of a block.
@@ -101,6 +107,12 @@ impl Prepared {
         let Some(blocks) = product(launch.grid) else {
             return refuse("the grid is too large");
         };
+        let Some(cluster) = product(launch.cluster).filter(|n| (1..=CLUSTER_BLOCKS).contains(n)) else {
+            return refuse("a cluster has 1 to 16 blocks");
+        };
+        if launch.grid.iter().zip(launch.cluster).any(|(grid, cluster)| !grid.is_multiple_of(cluster)) {
+            return refuse("the grid is not made of whole clusters");
+        }
         if launch.registers == 0 || launch.registers > 255 {
             return refuse("a thread has 1 to 255 registers");
         }
@@ -157,7 +169,8 @@ impl Prepared {
                 index
             })
             .collect();
-        Ok(Self { launch: launch.clone(), map: Arc::clone(map), banks, blocks, threads, thread_index })
+        let (launch, map, cluster) = (launch.clone(), Arc::clone(map), cluster as u32);
+        Ok(Self { launch, map, banks, blocks, cluster, threads, thread_index })
     }
 
     /// What a block needs.
@@ -170,10 +183,17 @@ impl Prepared {
         }
     }
 
-    /// A block's index.
+    /// A block's index. Blocks are numbered cluster by cluster.
     pub fn block_index(&self, number: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+        let place = |number: u64, [x, y, _]: [u32; 3]| {
+            let (x, y) = (u64::from(x), u64::from(y));
+            [number % x, number / x % y, number / x / y].map(|at| at as u32)
+        };
+        let Launch { grid, cluster, .. } = self.launch;
+        let clusters = [0, 1, 2].map(|axis| grid[axis] / cluster[axis]);
+        let first = place(number / u64::from(self.cluster), clusters);
+        let rank = place(number % u64::from(self.cluster), cluster);
+        [0, 1, 2].map(|axis| first[axis] * cluster[axis] + rank[axis])
     }
 
     /// A word of a constant bank.

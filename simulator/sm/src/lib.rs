@@ -25,6 +25,7 @@ mod atomic;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod block;
+mod cluster;
 mod code;
 mod control;
 mod core;

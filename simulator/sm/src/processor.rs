@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::block::Block;
 use super::code::CodeCache;
 use super::fault::{Fault, FaultKind};
 use super::launch::{Launch, Prepared, Statistics};
@@ -87,8 +88,9 @@ pub struct Processor {
 struct Grid {
     shared: Arc<Shared>,
     launch: Prepared,
-    /// Blocks resident at most.
+    /// Clusters resident at most.
     limit: u64,
+    /// The next cluster.
     next: AtomicU64,
     resident: AtomicU64,
     failed: AtomicBool,
@@ -173,11 +175,13 @@ impl Processor {
         };
         let configuration = &self.shared.configuration;
         let threads = self.shared.threads;
+        // Blocks of a cluster are brought in together.
+        let size = u64::from(prepared.cluster);
         let blocks = prepared.blocks;
-        let workers = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, threads);
+        let workers = usize::try_from(blocks / size).unwrap_or(usize::MAX).clamp(1, threads);
         let number = self.shared.launches.fetch_add(1, Ordering::Relaxed);
         let random = configuration.seed.map(|seed| Random::new(seed ^ number.wrapping_mul(0x9e37_79b9)));
-        let limit = configuration.resident(&prepared).max(workers as u64);
+        let limit = (configuration.resident(&prepared) / size).max(workers as u64);
         let grid = Arc::new(Grid {
             shared: Arc::clone(&self.shared),
             launch: prepared,
@@ -196,7 +200,7 @@ impl Processor {
                 return;
             }
             if call.is_none() && workers > 1 {
-                let left = blocks.saturating_sub(grid.next.load(Ordering::Relaxed));
+                let left = blocks.saturating_sub(size * grid.next.load(Ordering::Relaxed));
                 let one = executed / finished.max(1);
                 if finished == 0 || left.saturating_mul(one.max(1)) >= WORTH_HELP {
                     call = Some(pool::call(Arc::clone(&grid) as Arc<dyn Job>, workers - 1));
@@ -262,9 +266,13 @@ impl Grid {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// The next block, if one more may be resident.
+    fn clusters(&self) -> u64 {
+        self.launch.blocks / u64::from(self.launch.cluster)
+    }
+
+    /// The next cluster, if one more may be resident.
     fn admit(&self) -> Option<u64> {
-        if self.next.load(Ordering::Relaxed) >= self.launch.blocks {
+        if self.next.load(Ordering::Relaxed) >= self.clusters() {
             return None;
         }
         if self.resident.fetch_add(1, Ordering::Relaxed) < self.limit {
@@ -274,14 +282,25 @@ impl Grid {
         None
     }
 
-    /// The next block in place of one that was resident.
+    /// The next cluster in place of one that was resident.
     fn replace(&self) -> Option<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if number < self.launch.blocks {
+        if number < self.clusters() {
             return Some(number);
         }
         self.resident.fetch_sub(1, Ordering::Relaxed);
         None
+    }
+
+    /// Brings in the blocks of a cluster. The place of the first.
+    fn bring(&self, worker: &mut Worker, resident: &mut Vec<Block>, number: u64) -> usize {
+        let size = u64::from(self.launch.cluster);
+        let first = resident.len();
+        resident.extend((number * size..(number + 1) * size).map(|number| worker.block(&self.launch, number)));
+        if size > 1 {
+            Block::join(&mut resident[first..], &self.launch);
+        }
+        first
     }
 
     /// Executes blocks until none is left. `look` is called between turns, with instructions and blocks so far.
@@ -294,19 +313,41 @@ impl Grid {
         worker.counting = self.observe.instructions.then(Box::<Counting>::default);
         let mut watch = self.observe.blocks.then(|| Watch::new(self.joined.fetch_add(1, Ordering::Relaxed)));
         let mut resident = Vec::new();
+        // Blocks whose memory others of their cluster may still reach.
+        let mut ended: Vec<Block> = Vec::new();
         let mut at = 0;
         // Turns in a row that led to nothing.
         let mut fruitless = 0;
         while !self.failed.load(Ordering::Relaxed) {
             if resident.is_empty() {
                 let Some(number) = self.admit() else { break };
-                resident.push(worker.block(&self.launch, number));
-                at = 0;
+                at = self.bring(&mut worker, &mut resident, number);
             }
             if let Some(watch) = &mut watch {
                 watch.starts(resident[at].cta.number);
             }
             match worker.turn(&self.shared.cache, &self.launch, &mut resident[at]) {
+                Ok(Outcome::Finished) if self.launch.cluster > 1 => {
+                    worker.caches.statistics.ctas += 1;
+                    fruitless = 0;
+                    let block = resident.swap_remove(at);
+                    let all = block.end();
+                    let cluster = Arc::clone(&block.cta.cluster);
+                    ended.push(block);
+                    if all {
+                        let (over, rest) = ended
+                            .into_iter()
+                            .partition::<Vec<_>, _>(|block| Arc::ptr_eq(&block.cta.cluster, &cluster));
+                        ended = rest;
+                        over.into_iter().for_each(|block| worker.recycle(&self.launch, block));
+                        if let Some(number) = self.replace() {
+                            self.bring(&mut worker, &mut resident, number);
+                        }
+                    }
+                    if at >= resident.len() {
+                        at = 0;
+                    }
+                }
                 Ok(Outcome::Finished) => {
                     worker.caches.statistics.ctas += 1;
                     fruitless = 0;
@@ -326,8 +367,7 @@ impl Grid {
                 Ok(outcome) => {
                     fruitless = if outcome == Outcome::Ran { 0 } else { fruitless + 1 };
                     if let Some(number) = self.admit() {
-                        resident.push(worker.block(&self.launch, number));
-                        at = resident.len() - 1;
+                        at = self.bring(&mut worker, &mut resident, number);
                     } else if let Some(random) = &mut worker.caches.random {
                         at = random.next() as usize % resident.len();
                     } else {
@@ -354,7 +394,7 @@ impl Grid {
             let blocks = watch.map(|watch| watch.finished).unwrap_or_default();
             done.observed.add(Observed { instructions, blocks });
         }
-        for block in resident {
+        for block in resident.into_iter().chain(ended) {
             worker.recycle(&self.launch, block);
         }
         lock(&self.shared.workers).push(worker);

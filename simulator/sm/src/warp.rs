@@ -5,6 +5,8 @@ use super::micro::{RowIndex, rows_of};
 
 /// What a lane waits for in WARPSYNC; B0 to B15 are their own numbers.
 pub(super) const WARPSYNC: u8 = 16;
+/// What a lane waits for in UCGABAR_WAIT.
+pub(super) const CLUSTER: u8 = 17;
 /// What a lane waits for at barrier 0; the others follow.
 pub(super) const BARRIER: u8 = 32;
 
@@ -44,6 +46,9 @@ pub(crate) struct Warp {
     pub convergence: [[u32; LANES]; 16],
     /// Members of the WARPSYNC that a lane waits in.
     pub members: [u32; LANES],
+    /// The phase of the cluster's barrier that lanes have come to, and which did.
+    pub cluster_phase: u32,
+    pub cluster_arrived: u32,
     /// Number in the block.
     pub index: u32,
     /// Local memory: word w of the thread in lane l is `local[w].0[l]`.
@@ -66,6 +71,8 @@ impl Warp {
             common: None,
             convergence: [[0; LANES]; 16],
             members: [0; LANES],
+            cluster_phase: 0,
+            cluster_arrived: 0,
             index: 0,
             local: vec![Lanes::splat(0); local_bytes.div_ceil(4) as usize],
         }
@@ -78,6 +85,7 @@ impl Warp {
         self.waiting = 0;
         self.yielded = 0;
         (self.patience, self.given_way) = (0, 0);
+        self.cluster_arrived = 0;
         self.common = Some(pc);
         self.predicates = PREDICATES;
     }

@@ -175,6 +175,7 @@ impl Worker {
         }
         loop {
             let before = self.caches.statistics.instructions;
+            block.look_at_cluster();
             let ran = if self.caches.random.is_some() {
                 self.round_in_any_order(cache, launch, block)?
             } else {

@@ -127,6 +127,7 @@ impl Bench {
             program_address: CODE,
             grid,
             block,
+            cluster: [1; 3],
             // The register count is in sh_info up to sm_89 only.
             registers: if hopper { 255 } else { info >> 24 },
             shared_bytes: if shared { 48 << 10 } else { 1 << 10 },

@@ -28,6 +28,8 @@ use crate::{
 const CONSTANT_BANK_BYTES: u64 = 64 << 10;
 /// Bytes of a shared or local window: generic addresses within 16 MiB of its start.
 const WINDOW_BYTES: u64 = 16 << 20;
+/// Most blocks of a cluster.
+const CLUSTER_BLOCKS: u64 = 16;
 /// Named barriers of a CTA.
 const BARRIERS: u32 = 16;
 /// Registers of a thread that instructions can name.
@@ -87,7 +89,7 @@ fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<q
         Err(error) => return refuse(address, LaunchError::Undecodable(error.to_string())),
     };
     match launch.qmd_type.map(u64::from) {
-        None | Some(V04_00::QMD_TYPE::GRID_CTA) => Ok(launch),
+        None | Some(V04_00::QMD_TYPE::GRID_CTA | V04_00::QMD_TYPE::GRID_GPC_CGA) => Ok(launch),
         // Measured on H200 for QUEUE, likewise.
         Some(V04_00::QMD_TYPE::QUEUE) => hang("QMD_TYPE is QUEUE, not GRID_CTA".to_owned()),
         Some(other) => {
@@ -136,6 +138,12 @@ fn check(registers: &Registers, generation: Generation, launch: &qmd::Launch) ->
     if !launch.program_address.is_multiple_of(PROGRAM_ALIGNMENT) {
         return Err(LaunchError::ProgramOffset(launch.program_address));
     }
+    if let Some(cluster) = launch.cluster {
+        let size = cluster.iter().map(|axis| u64::from(*axis)).product::<u64>();
+        if !(1..=CLUSTER_BLOCKS).contains(&size) || blocks(launch).is_none() {
+            return Err(LaunchError::ClusterDimension { cluster, grid: launch.grid });
+        }
+    }
     let (shared, local) = windows(registers);
     if shared.abs_diff(local) < WINDOW_BYTES {
         return Err(LaunchError::MemoryWindowOverlap { shared, local });
@@ -148,6 +156,15 @@ fn check(registers: &Registers, generation: Generation, launch: &qmd::Launch) ->
         return Err(LaunchError::TotalTempSize { bytes, need, have });
     }
     Ok(())
+}
+
+/// The grid in blocks: with clusters, the descriptor's counts those. `None` where that is no grid.
+fn blocks(launch: &qmd::Launch) -> Option<[u32; 3]> {
+    let mut grid = launch.grid;
+    for (axis, cluster) in grid.iter_mut().zip(launch.cluster.unwrap_or([1; 3])) {
+        *axis = axis.checked_mul(cluster)?;
+    }
+    Some(grid)
 }
 
 fn windows(registers: &Registers) -> (u64, u64) {
@@ -198,8 +215,9 @@ fn execute(
     let counters = &context.slot.counters;
     let grid = sm::Launch {
         program_address: launch.program_address,
-        grid: launch.grid,
+        grid: blocks(launch).unwrap_or(launch.grid),
         block: launch.block,
+        cluster: launch.cluster.unwrap_or([1; 3]),
         registers: launch.registers,
         shared_bytes: launch.shared_bytes,
         local_bytes,

@@ -63,9 +63,9 @@ fn registers(fault: &Fault) -> Option<SmState> {
         FaultKind::OutOfRangeRegister { .. } => (esr::OOR_REG, None),
         FaultKind::IllegalBarrier { .. } => (esr::ILLEGAL_INSTR_PARAM, None),
         FaultKind::Misaligned { address } => (esr::MISALIGNED_ADDR, Some(*address)),
-        FaultKind::OutOfRangeShared { address } | FaultKind::OutOfRangeLocal { address } => {
-            (esr::OOR_ADDR, Some(*address))
-        }
+        FaultKind::OutOfRangeShared { address }
+        | FaultKind::OutOfRangeLocal { address }
+        | FaultKind::ClusterTarget { address } => (esr::OOR_ADDR, Some(*address)),
         FaultKind::InvalidAddressSpace { address } => (esr::INVALID_ADDR_SPACE, Some(*address)),
         FaultKind::Constant { .. } | FaultKind::BindlessConstant { .. } => (esr::INVALID_CONST_ADDR, None),
         FaultKind::InvalidPc if !fault.program_counter.is_multiple_of(16) => (esr::MISALIGNED_PC, None),

@@ -116,6 +116,8 @@ pub struct Rows {
     pub major: Field,
     pub minor: Field,
     pub qmd_type: Option<Field>,
+    /// CTAs of a cluster along each axis.
+    pub cluster: Option<[Field; 3]>,
     pub group_id: Field,
     pub grid: [Field; 3],
     pub block: [Field; 3],
@@ -254,6 +256,7 @@ macro_rules! dependents {
 static ROWS_V03_00: Rows = rows!(V03_00 {
     minor: V03_00::QMD_VERSION,
     qmd_type: None,
+    cluster: None,
     grid: [V03_00::CTA_RASTER_WIDTH, V03_00::CTA_RASTER_HEIGHT, V03_00::CTA_RASTER_DEPTH],
     program: Split::new(V03_00::PROGRAM_ADDRESS_LOWER, V03_00::PROGRAM_ADDRESS_UPPER, 0),
     registers: V03_00::REGISTER_COUNT_V,
@@ -293,6 +296,7 @@ static ROWS_V03_00: Rows = rows!(V03_00 {
 static ROWS_V04_00: Rows = rows!(V04_00 {
     minor: V04_00::QMD_MINOR_VERSION,
     qmd_type: Some(V04_00::QMD_TYPE),
+    cluster: Some([V04_00::GPC_CGA_WIDTH, V04_00::GPC_CGA_HEIGHT, V04_00::GPC_CGA_DEPTH]),
     grid: [V04_00::GRID_WIDTH, V04_00::GRID_HEIGHT, V04_00::GRID_DEPTH],
     program: Split::new(V04_00::PROGRAM_ADDRESS_LOWER, V04_00::PROGRAM_ADDRESS_UPPER, 0),
     registers: V04_00::REGISTER_COUNT,
@@ -313,6 +317,7 @@ static ROWS_V04_00: Rows = rows!(V04_00 {
 static ROWS_V05_00: Rows = rows!(V05_00 {
     minor: V05_00::QMD_MINOR_VERSION,
     qmd_type: Some(V05_00::QMD_TYPE),
+    cluster: Some([V05_00::GPC_CGA_WIDTH, V05_00::GPC_CGA_HEIGHT, V05_00::GPC_CGA_DEPTH]),
     grid: [V05_00::GRID_WIDTH, V05_00::GRID_HEIGHT, V05_00::GRID_DEPTH],
     program: Split::new(V05_00::PROGRAM_ADDRESS_LOWER_SHIFTED4, V05_00::PROGRAM_ADDRESS_UPPER_SHIFTED4, 4),
     registers: V05_00::REGISTER_COUNT,
@@ -412,8 +417,10 @@ pub struct ConstantBuffer {
 pub struct Launch {
     /// `QMD_TYPE`; `None` in versions without it.
     pub qmd_type: Option<u8>,
-    /// CTAs.
+    /// CTAs; clusters where `QMD_TYPE` is `GRID_GPC_CGA` (measured on H200).
     pub grid: [u32; 3],
+    /// CTAs of a cluster, where that is the type.
+    pub cluster: Option<[u32; 3]>,
     /// Threads of a CTA.
     pub block: [u32; 3],
     /// Address of the first instruction.
@@ -509,10 +516,20 @@ impl Qmd {
         (self.version.rows(), BitsMut::new(&mut self.bytes))
     }
 
-    /// The number of CTAs.
+    /// The number of CTAs, or of clusters after [`Qmd::set_cluster`].
     pub fn set_grid(&mut self, grid: [u32; 3]) -> Result<(), FieldError> {
         let (rows, mut bits) = self.bits();
         rows.grid.iter().zip(grid).try_for_each(|(field, value)| bits.set(field, value.into()))
+    }
+
+    /// The number of CTAs of a cluster, which makes this a launch of clusters, and its grid one of clusters. Versions without them refuse it.
+    pub fn set_cluster(&mut self, cluster: [u32; 3]) -> Result<(), FieldError> {
+        let (rows, mut bits) = self.bits();
+        let (Some(fields), Some(qmd_type)) = (&rows.cluster, &rows.qmd_type) else {
+            return Err(FieldError::Index { field: "GPC_CGA_WIDTH", index: 0, count: 0 });
+        };
+        bits.set(qmd_type, V04_00::QMD_TYPE::GRID_GPC_CGA)?;
+        fields.iter().zip(cluster).try_for_each(|(field, value)| bits.set(field, value.into()))
     }
 
     /// The number of threads of a CTA.
@@ -655,8 +672,16 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
             });
         }
     }
+    let qmd_type = rows.qmd_type.as_ref().map(|field| bits.get(field)).transpose()?.map(|value| value as u8);
+    let cluster = match &rows.cluster {
+        Some([x, y, z]) if qmd_type.map(u64::from) == Some(V04_00::QMD_TYPE::GRID_GPC_CGA) => {
+            Some([number(x)?, number(y)?, number(z)?])
+        }
+        _ => None,
+    };
     Ok(Launch {
-        qmd_type: rows.qmd_type.as_ref().map(|field| bits.get(field)).transpose()?.map(|value| value as u8),
+        qmd_type,
+        cluster,
         grid: [number(&rows.grid[0])?, number(&rows.grid[1])?, number(&rows.grid[2])?],
         block: [number(&rows.block[0])?, number(&rows.block[1])?, number(&rows.block[2])?],
         program_address: rows.program.get(&bits, 0)?,
@@ -747,6 +772,18 @@ mod tests {
         .unwrap();
         qmd.set_dependent(0, Some(Dependent { address: 0x10_0000_ff00, action: 1, prefetch: true })).unwrap();
         qmd
+    }
+
+    #[test]
+    fn a_launch_of_clusters_has_a_type_of_its_own() {
+        for version in Version::ALL {
+            let mut qmd = full(version);
+            assert_eq!(read(version, qmd.bytes()).unwrap().cluster, None);
+            let set = qmd.set_cluster([4, 2, 1]);
+            assert_eq!(set.is_ok(), version != Version::V03_00);
+            let cluster = (version != Version::V03_00).then_some([4, 2, 1]);
+            assert_eq!(read(version, qmd.bytes()).unwrap().cluster, cluster);
+        }
     }
 
     #[test]

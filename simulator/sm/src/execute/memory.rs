@@ -11,6 +11,7 @@ use sass::lane::warp;
 use super::super::atomic::{self, AtomicOperation};
 #[cfg(target_arch = "x86_64")]
 use super::super::avx2;
+use super::super::cluster::RANK;
 use super::super::core::Core;
 use super::super::fault::FaultKind;
 use super::super::lanes::{FULL, LANES, ballot, each, first, map};
@@ -61,7 +62,11 @@ pub(super) const LOCAL_TOP: u32 = 1 << 24;
 /// Where an address of a generic space lies.
 pub(crate) enum Place {
     Global(u64),
+    /// In the block's own shared memory. The highest byte is its number in the cluster, or else it is a fault (measured on
+    /// H200).
     Shared(u32),
+    /// In the shared memory of the cluster, with the number of a block in the highest byte.
+    Cluster(u32),
     Local(u32),
 }
 
@@ -85,8 +90,19 @@ impl Core<'_> {
     /// The addresses in a space with 32 bits.
     #[inline(always)]
     pub(super) fn short_addresses(&self, op: &Micro) -> [u32; LANES] {
+        self.addresses_from(op, 0)
+    }
+
+    /// The addresses in shared memory, from where the block's own begins.
+    #[inline(always)]
+    fn shared_addresses(&self, op: &Micro) -> [u32; LANES] {
+        self.addresses_from(op, self.cta.window)
+    }
+
+    #[inline(always)]
+    fn addresses_from(&self, op: &Micro, start: u32) -> [u32; LANES] {
         let uniform = self.row(RowIndex((op.payload >> 32) as u16))[0];
-        let add = uniform.wrapping_add(op.payload as u32);
+        let add = uniform.wrapping_add(op.payload as u32).wrapping_sub(start);
         let scale = op.payload >> SCALE & 7;
         let base = self.row(op.a);
         let mut out = [0; LANES];
@@ -106,11 +122,11 @@ impl Core<'_> {
         self.launch.launch.shared_bytes
     }
 
-    fn place(&self, address: u64) -> Place {
+    pub(super) fn place(&self, address: u64) -> Place {
         let launch = &self.launch.launch;
         let (shared, local) = (launch.shared_window, launch.local_window);
         if shared != 0 && address.wrapping_sub(shared) < WINDOW {
-            Place::Shared((address - shared) as u32)
+            Place::Cluster((address - shared) as u32)
         } else if local != 0 && address.wrapping_sub(local) < WINDOW {
             Place::Local((address - local) as u32)
         } else {
@@ -118,16 +134,34 @@ impl Core<'_> {
         }
     }
 
-    /// The memory of one lane's access to shared memory.
-    pub(super) fn shared_lane(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
-        let address = u64::from(at);
+    /// The memory of one lane's access to shared memory, if the block's own.
+    fn own_shared(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
+        let (offset, address) = (at.wrapping_sub(self.cta.window), u64::from(at));
         if at & (bytes - 1) != 0 {
             return Err(FaultKind::Misaligned { address });
         }
-        if address + u64::from(bytes) > u64::from(self.shared_bytes()) {
+        if u64::from(offset) + u64::from(bytes) > u64::from(self.shared_bytes()) {
             return Err(FaultKind::OutOfRangeShared { address });
         }
-        Ok(self.shared_pointer().wrapping_add(at as usize))
+        Ok(self.shared_pointer().wrapping_add(offset as usize))
+    }
+
+    /// The memory of one lane's access to the shared memory of the cluster.
+    pub(super) fn shared_lane(&mut self, at: u32, bytes: u32) -> Result<*mut u8, FaultKind> {
+        if self.cta.cluster.size() == 1 || (at ^ self.cta.window) >> RANK == 0 {
+            return self.own_shared(at, bytes);
+        }
+        let (offset, address) = (at & ((1 << RANK) - 1), u64::from(at));
+        if at & (bytes - 1) != 0 {
+            return Err(FaultKind::Misaligned { address });
+        }
+        let Some(memory) = self.cta.cluster.shared(at >> RANK) else {
+            return Err(FaultKind::ClusterTarget { address });
+        };
+        if offset + bytes > self.shared_bytes() {
+            return Err(FaultKind::OutOfRangeShared { address });
+        }
+        Ok(memory.cast::<u8>().wrapping_add(offset as usize))
     }
 
     /// The byte of its local memory that a thread names: the stack hangs from [`LOCAL_TOP`].
@@ -192,7 +226,8 @@ impl Core<'_> {
             Place::Global(address) => {
                 self.caches.windows.lane(&self.launch.map, AccessKind::Read, address, BYTES as u64)?
             }
-            Place::Shared(at) => self.shared_lane(at, BYTES as u32)?,
+            Place::Shared(at) => self.own_shared(at, BYTES as u32)?,
+            Place::Cluster(at) => self.shared_lane(at, BYTES as u32)?,
             Place::Local(at) => return self.load_local::<BYTES>(lane, at),
         };
         // SAFETY: the look-up made sure of range and alignment; the map outlives the launch.
@@ -200,7 +235,7 @@ impl Core<'_> {
     }
 
     /// One lane's store.
-    fn store_lane<const BYTES: usize>(
+    pub(super) fn store_lane<const BYTES: usize>(
         &mut self,
         lane: usize,
         place: Place,
@@ -210,7 +245,8 @@ impl Core<'_> {
             Place::Global(address) => {
                 self.caches.windows.lane(&self.launch.map, AccessKind::Write, address, BYTES as u64)?
             }
-            Place::Shared(at) => self.shared_lane(at, BYTES as u32)?,
+            Place::Shared(at) => self.own_shared(at, BYTES as u32)?,
+            Place::Cluster(at) => self.shared_lane(at, BYTES as u32)?,
             Place::Local(at) => return self.store_local::<BYTES>(lane, at, v),
         };
         // SAFETY: the look-up made sure of range, alignment and rights.
@@ -284,7 +320,7 @@ impl Core<'_> {
 
     /// A lane's data to be stored.
     #[inline(always)]
-    fn data<const BYTES: usize>(&self, op: &Micro, lane: usize) -> [u32; 4] {
+    pub(super) fn data<const BYTES: usize>(&self, op: &Micro, lane: usize) -> [u32; 4] {
         let mut v = [0; 4];
         for (word, v) in v.iter_mut().enumerate().take(BYTES.div_ceil(4)) {
             *v = self.row(op.b.plus(word as u16))[lane];
@@ -695,7 +731,7 @@ fn load_scattered<const BYTES: usize, const WORDS: usize>(
 #[inline(always)]
 fn shared_in_order<L: Level, const BYTES: usize>(core: &mut Core<'_>, op: &Micro) -> Option<Ordered> {
     let uniform = core.row(RowIndex((op.payload >> 32) as u16))[0];
-    let add = uniform.wrapping_add(op.payload as u32);
+    let add = uniform.wrapping_add(op.payload as u32).wrapping_sub(core.cta.window);
     let scale = op.payload >> SCALE & 7;
     if BYTES as u32 & ((1 << scale) - 1) != 0 {
         return None;
@@ -739,7 +775,7 @@ fn load_shared_scattered<const BYTES: usize, const WORDS: usize>(
     op: &Micro,
     mask: u32,
 ) -> Flow {
-    let at = core.short_addresses(op);
+    let at = core.shared_addresses(op);
     let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
         return core.load_slowly::<BYTES, SHARED>(op, mask);
@@ -834,7 +870,7 @@ fn store_shared<L: Level, const BYTES: usize, const WORDS: usize>(
 /// Stores to shared memory where the addresses lie anyhow.
 #[inline(never)]
 fn store_shared_scattered<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -> Flow {
-    let at = core.short_addresses(op);
+    let at = core.shared_addresses(op);
     let (_, most, any) = range(&at, mask);
     if any & (BYTES as u32 - 1) != 0 || u64::from(most) + BYTES as u64 > u64::from(core.shared_bytes()) {
         return core.store_slowly::<BYTES, SHARED>(op, mask);
@@ -874,7 +910,8 @@ fn atomic_pointer<const SPACE: u8>(
         Place::Global(address) => {
             core.caches.windows.lane(&core.launch.map, AccessKind::Atomic, address, bytes.into())
         }
-        Place::Shared(at) => core.shared_lane(at, bytes),
+        Place::Shared(at) => core.own_shared(at, bytes),
+        Place::Cluster(at) => core.shared_lane(at, bytes),
         Place::Local(_) => Err(FaultKind::InvalidAddressSpace { address: core.long_address(op, lane) }),
     }
 }
@@ -1079,7 +1116,7 @@ handlers! {
         for matrix in 0..count.min(4) {
             let mut rows = [[0; 4]; 8];
             for (row, words) in rows.iter_mut().enumerate() {
-                match core.shared_lane(at[8 * matrix + row], 16) {
+                match core.own_shared(at[8 * matrix + row], 16) {
                     // SAFETY: range and alignment were checked.
                     Ok(from) => *words = unsafe { load::<16>(from) },
                     Err(kind) => return core.fail(kind),
@@ -1107,7 +1144,7 @@ handlers! {
         for matrix in 0..count.min(4) {
             let rows = warp::stsm(core.row(op.b.plus(matrix as u16)), transpose);
             for (row, halves) in rows.iter().enumerate() {
-                let to = match core.shared_lane(at[8 * matrix + row], 16) {
+                let to = match core.own_shared(at[8 * matrix + row], 16) {
                     Ok(to) => to,
                     Err(kind) => return core.fail(kind),
                 };
@@ -1150,7 +1187,7 @@ handlers! {
             let space = match core.place(core.long_address(op, lane)) {
                 Place::Global(_) => 0,
                 Place::Local(_) => 1,
-                Place::Shared(_) => 2,
+                Place::Shared(_) | Place::Cluster(_) => 2,
             };
             inside |= u32::from(space == op.extra) << lane;
         }

@@ -1,6 +1,7 @@
 //! What micro-operations do: handlers, by family. Each is compiled for every set of processor features from one body.
 
 pub(super) mod bindless;
+pub(super) mod bulk;
 pub(super) mod control;
 pub(super) mod convert;
 pub(super) mod double;

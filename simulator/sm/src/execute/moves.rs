@@ -2,6 +2,7 @@
 
 use sass::lane::{Sign, integer};
 
+use super::super::cluster::RANK;
 use super::super::core::Core;
 use super::super::lanes::{FULL, LANES, ballot, bit, each, first, signs, spread};
 use super::super::micro::{Flow, Micro};
@@ -91,6 +92,11 @@ handlers! {
     };
     /// SR_LANEID.
     LaneNumber = |core, op, mask| put_lanes(core, op, mask, &NUMBERS);
+    /// SR_CgaCtaId: the number of the block in its cluster.
+    ClusterRank = |core, op, mask| {
+        let rank = core.cta.window >> RANK;
+        put_same(core, op, mask, rank.into())
+    };
     /// SR_TID.X, Y, Z.
     ThreadIndex = |core, op, mask| {
         let launch = core.launch;

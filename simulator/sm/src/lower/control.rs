@@ -24,12 +24,20 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Warpsync => warpsync(r),
         Op::Yield => conditional(r, Step::Yield),
         Op::Nanosleep => nanosleep(r),
+        // Products of four warps are not simulated, and so nothing is under way that could be waited for.
+        Op::Warpgroup => {
+            r.ignore(F::Mode);
+            (0..r.instruction.operands().len()).for_each(|slot| r.ignore_operand(slot));
+            Ok(r.plain_micro::<Nothing>())
+        }
         Op::Endcollective => Ok(r.plain_micro::<Nothing>()),
         Op::Bmov => bmov(r),
         Op::Lepc => lepc(r),
         Op::Bpt => bpt(r),
         Op::Bar => bar(r),
         Op::B2r => b2r(r),
+        Op::UcgabarArv => Ok(Micro { extra: Step::ClusterArrive as u8, ..r.plain_micro::<Control>() }),
+        Op::UcgabarWait => Ok(Micro { extra: Step::ClusterWait as u8, ..r.plain_micro::<Control>() }),
         // The grid that this one depends on ended before it began, and those that depend on it begin when it ended.
         Op::Preexit | Op::Acqbulk => Ok(r.plain_micro::<Nothing>()),
         _ => return None,

@@ -11,6 +11,7 @@
 //!    plain functions of rows, over those of a whole team (`Core::team1` and the like).
 //! 4. A kernel in `fixtures` that uses it, or a test in `sm/tests.rs` that runs the words.
 
+mod bulk;
 mod control;
 mod convert;
 mod double;
@@ -38,6 +39,7 @@ const FAMILIES: &[Family] = &[
     float::lower,
     moves::lower,
     memory::lower,
+    bulk::lower,
     control::lower,
     double::lower,
     half::lower,

@@ -86,8 +86,8 @@ fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
         SpecialRegister::CLOCKHI => with(r.plain_micro::<x::Clock>(), 32),
         SpecialRegister::GLOBALTIMERLO => with(r.plain_micro::<x::GlobalTimer>(), 0),
         SpecialRegister::GLOBALTIMERHI => with(r.plain_micro::<x::GlobalTimer>(), 32),
-        // There are no clusters: a block is the first of one.
-        SpecialRegister::CGA_CTA_ID | SpecialRegister::ZERO => with(r.plain_micro::<x::Zero>(), 0),
+        SpecialRegister::CGA_CTA_ID => with(r.plain_micro::<x::ClusterRank>(), 0),
+        SpecialRegister::ZERO => with(r.plain_micro::<x::Zero>(), 0),
         SpecialRegister(0x37) => with(r.plain_micro::<x::StackBottom>(), 0),
         SpecialRegister::VIRTCFG => with(r.plain_micro::<x::VirtualConfiguration>(), 0),
         SpecialRegister::VIRTID => with(r.plain_micro::<x::VirtualNumber>(), 0),

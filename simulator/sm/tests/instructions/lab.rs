@@ -415,6 +415,7 @@ impl Lab {
                 program_address: CODE,
                 grid: [1, 1, 1],
                 block: [THREADS as u32, 1, 1],
+                cluster: [1; 3],
                 registers: 64,
                 shared_bytes: 1 << 10,
                 local_bytes: 0x1000,
