@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use nv_driver::{LaunchOptions, Module};
-use nv_simulator::profile::Profile;
+use nv_driver::{Device, LaunchOptions, Module};
+use nv_simulator::{machine::Machine, profile::Profile};
 use tests::Place;
 
 use crate::data::numbers;
@@ -247,4 +247,25 @@ fn every_build_of_every_kernel_gives_the_same_results() {
     compare(Profile::ga102(), "sm_80", &mut common);
     compare(Profile::h200(), "sm_90", &mut common);
     assert_eq!(common.len(), KERNELS.len() + WAITING.len());
+}
+
+/// One thread runs everything, in an order that the seed decides.
+#[test]
+fn threads_that_wait_for_each_other_end_in_any_order() {
+    let input = numbers(INPUT, 7);
+    for seed in 0..4 {
+        let machine =
+            Machine::builder().gpu(Profile::ga102()).driver(tests::DRIVER).seed(seed).build().unwrap();
+        let device = Device::open(machine, 0).unwrap();
+        let module = Module::load(&device, &fixtures::bytes("kinds/sm_80/waiting.cubin").unwrap()).unwrap();
+        for kernel in WAITING {
+            let given = device.buffer_from(&input).unwrap();
+            let out = device.buffer_from(&vec![0u32; RESULT]).unwrap();
+            let scratch = device.buffer_from(&vec![0u32; SCRATCH]).unwrap();
+            let arguments = [(&given).into(), (&out).into(), (&scratch).into()];
+            module.kernel(kernel).unwrap().launch([2, 1, 1], [128, 1, 1], &arguments).unwrap();
+            let out = out.to_vec().unwrap_or_else(|error| panic!("{kernel}, seed {seed}: {error}"));
+            assert_eq!(Some(out), reference(kernel, &input), "{kernel}, seed {seed}");
+        }
+    }
 }

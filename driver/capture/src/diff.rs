@@ -422,6 +422,7 @@ fn qmd_item(version: qmd::Version, bytes: &[u8], symbols: &Symbols) -> Option<It
         text("block", by(launch.block)),
         name("program", launch.program_address),
     ];
+    values.extend(launch.cluster.map(|cluster| text("cluster", by(cluster))));
     for (index, bank) in launch.constant_buffers.iter().enumerate() {
         values.extend(bank.map(|bank| name(&format!("constant bank {index}"), bank.address)));
     }

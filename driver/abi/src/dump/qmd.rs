@@ -66,9 +66,13 @@ pub fn qmd(version: Version, bytes: &[u8]) -> Result<String, FieldError> {
 fn summary(out: &mut String, launch: &Launch) {
     let [gx, gy, gz] = launch.grid;
     let [bx, by, bz] = launch.block;
+    let clusters = match launch.cluster {
+        Some([x, y, z]) => format!(" clusters of {x} x {y} x {z}"),
+        None => String::new(),
+    };
     let _ = writeln!(
         out,
-        "  program {:#x}, grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}",
+        "  program {:#x}, grid {gx} x {gy} x {gz}{clusters}, block {bx} x {by} x {bz}",
         launch.program_address
     );
     let _ = writeln!(

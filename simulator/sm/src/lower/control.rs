@@ -127,6 +127,8 @@ fn brx(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
+    // What Blackwell says of it is a promise that is kept anyway.
+    r.ignore(F::Reliable);
     let mut micro = conditional(r, step)?;
     micro.payload = r.convergence(1)?.into();
     if step == Step::Bsync && micro.from[0] == PredicateIn::TRUE {
@@ -137,6 +139,7 @@ fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
 
 fn bssy(r: &mut Reader<'_>) -> Read<Micro> {
     // A condition other than PT is left unread, and so refused. The label is where lanes meet: BSYNC knows.
+    r.ignore(F::Reliable);
     let mut micro = r.plain_micro::<x::Bssy>();
     micro.payload = r.convergence(1)?.into();
     r.ignore_operand(2);
