@@ -60,7 +60,14 @@ fn each_build(
 }
 
 /// Launches a kernel of `in` and `out`, which says itself what its clusters are.
-fn run(place: &Place, name: &str, grid: [u32; 3], block: u32, words: usize, expected: impl Fn(&[u32]) -> Vec<u32>) {
+fn run(
+    place: &Place,
+    name: &str,
+    grid: [u32; 3],
+    block: u32,
+    words: usize,
+    expected: impl Fn(&[u32]) -> Vec<u32>,
+) {
     let input = numbers(1024, 5);
     let expected = expected(&input);
     each_build(
@@ -132,7 +139,8 @@ pub fn copies_tell_barriers_of_other_blocks(place: &Place) {
             input[i].wrapping_mul(3).wrapping_add(sent)
         };
         let all: Vec<u32> = (0..BLOCKS * 128).map(own).collect();
-        let sums = (0..128).map(|t| (0..BLOCKS).fold(0u32, |sum, block| sum.wrapping_add(own(block * 128 + t))));
+        let sums =
+            (0..128).map(|t| (0..BLOCKS).fold(0u32, |sum, block| sum.wrapping_add(own(block * 128 + t))));
         let others = (0..BLOCKS * 128).map(|i| own(i ^ 128));
         all.iter().copied().chain(sums).chain(others).collect()
     });

@@ -99,7 +99,9 @@ fn reference(kernel: &str, input: &[u32]) -> Option<Vec<u32>> {
         "memory" => threads.map(|i| memory(input, i)).collect(),
         "matrices" => threads.map(|i| matrices(input, i)).collect(),
         "allocations" => threads
-            .map(|i| (0..=at(i) & 3).rev().fold(0u32, |r, n| r.wrapping_mul(3).wrapping_add(at(i).wrapping_add(n))))
+            .map(|i| {
+                (0..=at(i) & 3).rev().fold(0u32, |r, n| r.wrapping_mul(3).wrapping_add(at(i).wrapping_add(n)))
+            })
             .collect(),
         "grid_meets" => threads.map(|i| at((i + 128) % 256).wrapping_add(256)).collect(),
         "lock_spun_for" | "lock_slept_for" => vec![3; RESULT],
@@ -116,7 +118,8 @@ fn memory(input: &[u32], i: usize) -> u32 {
     const VARIABLES: [u32; 16] = [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5, 9, 0, 4, 5];
     let byte = |n: usize| input[n / 4] >> (8 * (n % 4)) & 0xff;
     let half = |n: usize| input[n / 2] >> (16 * (n % 2)) & 0xffff;
-    let sum = |terms: &[(u32, u32)]| terms.iter().fold(0u32, |r, (v, by)| r.wrapping_add(v.wrapping_mul(*by)));
+    let sum =
+        |terms: &[(u32, u32)]| terms.iter().fold(0u32, |r, (v, by)| r.wrapping_add(v.wrapping_mul(*by)));
     let mut r = sum(&[
         (byte(i), 3),
         (byte(i + 300) as i8 as u32, 1),

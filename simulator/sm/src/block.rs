@@ -122,7 +122,8 @@ impl Block {
             self.cta.shared.fill(Lanes::splat(0));
         }
         let shared = self.cta.shared.as_mut_ptr();
-        let again = Arc::get_mut(&mut self.cta.cluster).is_some_and(|cluster| cluster.restart(threads, shared));
+        let again =
+            Arc::get_mut(&mut self.cta.cluster).is_some_and(|cluster| cluster.restart(threads, shared));
         if !again {
             self.cta.cluster = Arc::new(Cluster::new(threads, std::iter::once(shared)));
         }

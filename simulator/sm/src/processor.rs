@@ -296,7 +296,8 @@ impl Grid {
     fn bring(&self, worker: &mut Worker, resident: &mut Vec<Block>, number: u64) -> usize {
         let size = u64::from(self.launch.cluster);
         let first = resident.len();
-        resident.extend((number * size..(number + 1) * size).map(|number| worker.block(&self.launch, number)));
+        resident
+            .extend((number * size..(number + 1) * size).map(|number| worker.block(&self.launch, number)));
         if size > 1 {
             Block::join(&mut resident[first..], &self.launch);
         }

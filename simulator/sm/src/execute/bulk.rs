@@ -26,7 +26,13 @@ const UNIT: u64 = 16;
 
 impl Core<'_> {
     /// Memory at an address of one of the two spaces.
-    fn bulk(&mut self, shared: bool, address: u64, bytes: u64, kind: AccessKind) -> Result<*mut u8, FaultKind> {
+    fn bulk(
+        &mut self,
+        shared: bool,
+        address: u64,
+        bytes: u64,
+        kind: AccessKind,
+    ) -> Result<*mut u8, FaultKind> {
         if shared {
             self.shared_lane(address as u32, bytes as u32)
         } else {
@@ -82,7 +88,8 @@ impl Core<'_> {
         }
         for offset in (0..bytes).step_by(kind.bytes()) {
             let width = kind.bytes() as u64;
-            let source = self.bulk(true, (from & 0xffff_ffff).wrapping_add(offset), width, AccessKind::Read)?;
+            let source =
+                self.bulk(true, (from & 0xffff_ffff).wrapping_add(offset), width, AccessKind::Read)?;
             let target = self.bulk(to_shared, address.wrapping_add(offset), width, AccessKind::Atomic)?;
             // SAFETY: the look-ups made sure of range, alignment and rights.
             unsafe {
