@@ -49,7 +49,7 @@ fn copy(r: &mut Reader<'_>) -> Read<Micro> {
     let multicast = r.flag(F::Multicast);
     r.ignore(F::Prefetch);
     r.ignore(F::Sequenced);
-    if multicast && !to || !to && !from {
+    if !to && (multicast || !from) {
         return Err(Refusal::unsupported("this way"));
     }
     let mut micro = r.plain_micro::<x::BulkCopy>();
