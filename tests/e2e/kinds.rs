@@ -152,7 +152,7 @@ fn matrices(input: &[u32], i: usize) -> u32 {
         };
         let b = |y: usize, x: usize| {
             let at = 4 * ((k0 * 2 + y * 4 + x / 4 + 31) & 255) + x % 4;
-            i64::from(input[at] & 31) - if x % 4 == 0 { 7 } else { 0 }
+            i64::from(input[at] & 31) - if x.is_multiple_of(4) { 7 } else { 0 }
         };
         for j in 0..16 {
             for (half, sum) in sums.iter_mut().enumerate() {

@@ -140,8 +140,7 @@ fn recipes(text: &str) -> Result<BTreeMap<String, Vec<Recipe>>, Failure> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let mut recipe = Recipe::default();
-        recipe.grid = [1; 3];
+        let mut recipe = Recipe { grid: [1; 3], ..Recipe::default() };
         for word in words {
             match word.split_once('=') {
                 Some(("grid", value)) => recipe.grid = dimensions(value)?,

@@ -201,7 +201,7 @@ fn measure(places: impl Iterator<Item = (usize, Place)>, bytes: u32) -> Traffic 
                 sectors.insert(address / SECTOR);
                 addresses.insert(address);
             }
-            Place::Shared(at) => {
+            Place::Shared(at) | Place::Cluster(at) => {
                 words.extend((0..bytes.div_ceil(4)).map(|word| (lane / together, at / 4 + word)));
             }
             // Words of a warp's lanes lie next to each other.
