@@ -1,9 +1,10 @@
 //! Every instruction that is a function of registers, on a card and on the simulator, bit for bit.
 //!
-//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--rounds N] [--row N] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
+//! `differential [--lanes N] [--seed N] [--only MNEMONIC] [--rounds N] [--row N] [--every] [--examples N] [--faults N] [--simulator-only] [--golden FILE]` takes each word of
 //! `fixtures/sass` for the card's architecture, gives it a probe's registers (see `tests::probe`), runs it on both, and
 //! prints what differs. `--rounds` repeats each instruction on new inputs, `--row` as often as it takes for so many
-//! lane-operations of its opcode, or a hundredth as many matrix products. `--golden` writes what the card answered, for the plain test-suite to replay.
+//! lane-operations of its opcode, or a hundredth as many matrix products. `--every` gives the forms of `--only` that read
+//! one register all its 2^32 values instead. `--golden` writes what the card answered, for the plain test-suite to replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use nv_driver::{Device, Options, System, os::NvidiaNodes};
 use nv_simulator::{machine::Machine, profile::Profile};
-use sass::{Instruction, Op, decode};
+use sass::{Instruction, Op, Operand, decode};
 use tests::probe::{self, BLOCK, OUTPUTS, Program, Random};
 
 type Failure = Box<dyn std::error::Error>;
@@ -24,6 +25,7 @@ struct Settings {
     variants: u32,
     rounds: u32,
     row: u64,
+    every: bool,
     only: Option<String>,
     card: bool,
     faults: u32,
@@ -60,6 +62,7 @@ fn settings() -> Result<Settings, Failure> {
         variants: 3,
         rounds: 0,
         row: 0,
+        every: false,
         only: None,
         card: true,
         faults: 200,
@@ -79,6 +82,7 @@ fn settings() -> Result<Settings, Failure> {
             "--exponents" => s.exponents = Some(value()?),
             "--rounds" => s.rounds = value()?.parse()?,
             "--row" => s.row = value()?.parse()?,
+            "--every" => s.every = true,
             "--only" => s.only = Some(value()?),
             "--golden" => s.golden = Some(value()?),
             "--simulator-only" => s.card = false,
@@ -155,6 +159,9 @@ fn main() -> Result<(), Failure> {
     if let Some(path) = &settings.exponents {
         let first = cases.first().ok_or("no instruction")?;
         return Ok(std::fs::write(path, exponents(device, first)?)?);
+    }
+    if settings.every {
+        return every_value(&settings, real.as_ref(), &simulator, &cases);
     }
     println!("{arch}, driver {version}: {} instructions, {} lanes each", cases.len(), settings.lanes);
     let mut golden = format!(
@@ -255,6 +262,43 @@ fn main() -> Result<(), Failure> {
     println!("all: {sum:?}, {faulted} channels faulted");
     if let Some(path) = &settings.golden {
         std::fs::write(path, golden)?;
+    }
+    Ok(())
+}
+
+/// Runs each form that reads nothing but one register on all values of a register; lanes keep a digest of their share.
+fn every_value(
+    settings: &Settings,
+    card: Option<&Device>,
+    simulator: &Device,
+    cases: &[Instruction],
+) -> Result<(), Failure> {
+    let lanes = settings.lanes;
+    let rounds = u32::try_from((1u64 << 32) / u64::from(lanes))?;
+    let words: Vec<u32> = (0..lanes).flat_map(|lane| [lane; probe::INPUTS]).collect();
+    for instruction in cases {
+        // Operands past the destination.
+        let sources = instruction.operands().iter().skip(1);
+        if sources.clone().count() != 1 || !sources.clone().all(|o| matches!(o, Operand::Register { .. })) {
+            continue;
+        }
+        let program = Program::counted(instruction, rounds, lanes)?;
+        let run = |device: &Device| program.run_words(device, &[0; probe::INPUTS], &words);
+        let mine = match run(simulator) {
+            Ok(mine) => mine,
+            Err(error) => {
+                println!("LACKS {:032x} {instruction}: {error}", instruction.word);
+                continue;
+            }
+        };
+        let verdict = match card {
+            None => String::from("not compared"),
+            Some(card) => match run(card)?.iter().zip(&mine).filter(|(a, b)| a != b).count() {
+                0 => String::from("equal"),
+                different => format!("DIFFERS in {different} words"),
+            },
+        };
+        println!("{:032x} {:016x} {instruction}: {verdict}", instruction.word, probe::digest(&mine));
     }
     Ok(())
 }

@@ -200,6 +200,15 @@ fn patient(mut control: Control) -> Control {
     control
 }
 
+/// How input registers change between two rounds.
+#[derive(Clone, Copy)]
+enum Inputs {
+    /// Each becomes itself times a constant plus its neighbour.
+    Mixed,
+    /// `step` is added to each.
+    Counted { step: u32 },
+}
+
 impl Builder {
     fn template(&self, word: u128) -> Result<Instruction, ProbeError> {
         let mut instruction =
@@ -257,21 +266,30 @@ impl Builder {
         self.put(template::IMAD_IMMEDIATE, &operands)
     }
 
+    /// `d += value`.
+    fn add(&mut self, d: u8, value: u32) -> Result<(), ProbeError> {
+        let is_register = |o: &Operand| matches!(o, Operand::Register { .. });
+        let is_immediate = |o: &Operand| matches!(o, Operand::Immediate { .. });
+        let [to, from] = [0, 1].map(|n| self.place(template::IADD3_IMMEDIATE, is_register, n));
+        let place = self.place(template::IADD3_IMMEDIATE, is_immediate, 0)?;
+        let operands = [(to?, register(d)), (from?, register(d)), (place, immediate(value))];
+        self.put(template::IADD3_IMMEDIATE, &operands)
+    }
+
     /// Adds the results to the digests, makes new inputs, and goes back to `start` while rounds are left.
-    fn next_round(&mut self, start: usize) -> Result<(), ProbeError> {
+    fn next_round(&mut self, start: usize, inputs: Inputs) -> Result<(), ProbeError> {
         for i in 0..8 {
             self.multiply_add(40 + i, 40 + i, 0x0100_0193, 24 + i)?;
         }
         self.multiply_add(47, 47, 0x0100_0193, 32)?;
-        for i in 0..16u8 {
-            self.multiply_add(8 + i, 8 + i, 0x915f_77f5, 8 + (i + 1) % 16)?;
+        for i in 8..24u8 {
+            match inputs {
+                Inputs::Mixed => self.multiply_add(i, i, 0x915f_77f5, 8 + (i - 7) % 16)?,
+                Inputs::Counted { step } => self.add(i, step)?,
+            }
         }
+        self.add(48, u32::MAX)?;
         let is_register = |o: &Operand| matches!(o, Operand::Register { .. });
-        let is_immediate = |o: &Operand| matches!(o, Operand::Immediate { .. });
-        let [to, from] = [0, 1].map(|n| self.place(template::IADD3_IMMEDIATE, is_register, n));
-        let one = self.place(template::IADD3_IMMEDIATE, is_immediate, 0)?;
-        let operands = [(to?, register(48)), (from?, register(48)), (one, immediate(u32::MAX))];
-        self.put(template::IADD3_IMMEDIATE, &operands)?;
         let from = self.place(template::ISETP_NE, is_register, 0)?;
         let p6 = Operand::Predicate { index: 6, negated: false, uniform: false };
         self.put(template::ISETP_NE, &[(0, p6), (from, register(48))])?;
@@ -517,10 +535,15 @@ impl Program {
     /// becomes itself times a constant plus its neighbour; what is stored in the place of `R24` to `R31` is a
     /// running digest of the results of all rounds.
     pub fn repeated(instruction: &Instruction, rounds: u32) -> Result<Self, ProbeError> {
-        Self::build(instruction, Some(rounds))
+        Self::build(instruction, Some((rounds, Inputs::Mixed)))
     }
 
-    fn build(instruction: &Instruction, rounds: Option<u32>) -> Result<Self, ProbeError> {
+    /// Like [`Program::repeated`], but `step` is added to each input register between two rounds.
+    pub fn counted(instruction: &Instruction, rounds: u32, step: u32) -> Result<Self, ProbeError> {
+        Self::build(instruction, Some((rounds, Inputs::Counted { step })))
+    }
+
+    fn build(instruction: &Instruction, rounds: Option<(u32, Inputs)>) -> Result<Self, ProbeError> {
         use template as t;
         let arch = instruction.arch;
         let (parameters, descriptor) = layout(arch);
@@ -576,7 +599,7 @@ impl Program {
         }
         let mask = b.place(t::R2P, is_immediate, 0)?;
         let from = b.place(t::R2P, is_register, 0)?;
-        if let Some(rounds) = rounds {
+        if let Some((rounds, _)) = rounds {
             for i in 0..8 {
                 b.put(t::MOV_IMMEDIATE, &[(0, register(40 + i)), (source, immediate(u32::from(i)))])?;
             }
@@ -590,8 +613,8 @@ impl Program {
         }
         let mask = b.place(t::P2R, is_immediate, 0)?;
         b.put(t::P2R, &[(0, register(32)), (mask, immediate(0x7f))])?;
-        if rounds.is_some() {
-            b.next_round(start)?;
+        if let Some((_, inputs)) = rounds {
+            b.next_round(start, inputs)?;
         }
         let (one, which) = (b.place(t::USEL, is_immediate, 0)?, b.place(t::USEL, is_predicate, 0)?);
         let zero = b.place(t::USEL, is_uniform, 1)?;
