@@ -3,9 +3,15 @@
 use nv_driver::Device;
 use nv_simulator::{machine::Machine, profile::Profile};
 use tests::{
-    DRIVER,
-    probe::{BLOCK, Program, digest},
+    DRIVER, Place,
+    probe::{BLOCK, INPUTS, OUTPUTS, Program, Random, digest},
 };
+
+mod bodies {
+    use super::negating_a_sparse_factor_is_flipping_its_signs;
+
+    tests::everywhere! { one: negating_a_sparse_factor_is_flipping_its_signs }
+}
 
 /// A line: the word, and the digest of what its lanes stored; none where the card refused it.
 fn golden() -> Vec<(u128, Option<u64>)> {
@@ -50,4 +56,48 @@ fn every_probed_instruction_leaves_the_bits_that_an_h200_left() {
     }
     assert!(golden.len() > 1000, "only {} instructions", golden.len());
     assert!(different.is_empty(), "{} of {}:\n{}", different.len(), golden.len(), different.join("\n"));
+}
+
+/// `HMMA.SP.16816.F32.TF32` without marks; its factors are `R8` to `R11` and `R12` to `R15`, its metadata is `R20`.
+const SPARSE: u128 = 0x03ff_da00_0008_1a10_0000_140c_0818_723c;
+const NEGATES_FIRST: u128 = 1 << 72;
+const NEGATES_SECOND: u128 = 1 << 63;
+
+/// With metadata that selects one of two elements: 4 or 14 in each four bits. What a card makes of a negated factor and
+/// other metadata, which PTX leaves undefined, is not known.
+fn negating_a_sparse_factor_is_flipping_its_signs(place: &Place) {
+    let device = place.device(0);
+    let arch = sass::Arch::from_sm(device.sm()).unwrap();
+    let mut random = Random(11);
+    let words: Vec<[u32; INPUTS]> = (0..BLOCK)
+        .map(|_| {
+            let mut input = [0; INPUTS];
+            // Between 2^-32 and 2^32.
+            input.fill_with(|| {
+                let bits = random.bits();
+                bits as u32 & 0x807f_ffff | (95 + (bits >> 32) as u32 % 64) << 23
+            });
+            input[12] = (0..8).fold(0, |word, _| word << 4 | if random.below(2) == 0 { 4 } else { 14 });
+            input
+        })
+        .collect();
+    let product = |marks: u128, flipped: &[usize]| {
+        let instruction = sass::decode(SPARSE | marks, 0, arch).unwrap();
+        let mut inputs = words.clone();
+        for input in &mut inputs {
+            for register in flipped {
+                input[*register] ^= 0x8000_0000;
+            }
+        }
+        let stored =
+            Program::new(&instruction).unwrap().run_words(&device, &[0; INPUTS], &inputs.concat()).unwrap();
+        stored.chunks(OUTPUTS).flat_map(|lane| lane[..4].to_vec()).collect::<Vec<_>>()
+    };
+    let plain = product(0, &[]);
+    let negated = product(NEGATES_SECOND, &[]);
+    assert_ne!(plain, negated);
+    assert_eq!(negated, product(0, &[4, 5, 6, 7]));
+    assert_eq!(negated, product(NEGATES_FIRST, &[]));
+    assert_eq!(negated, product(0, &[0, 1, 2, 3]));
+    assert_eq!(plain, product(NEGATES_FIRST | NEGATES_SECOND, &[]));
 }
