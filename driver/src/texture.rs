@@ -139,8 +139,8 @@ impl Level {
         let (row, slice) = (row & ((1 << log_y) - 1), z & ((1 << log_z) - 1));
         let gob = (block << (log_y + log_z)) + (slice << log_y) + row;
         let (x, y) = (x % GOB[0], y % GOB[1]);
-        // Bits of the byte in its GOB, from the lowest: x3..x0, y0, x4, y2, y1, x5.
-        let inside = (x & 15) | (y & 1) << 4 | (x >> 4 & 1) << 5 | (y >> 1) << 6 | (x >> 5) << 8;
+        // Bits of the byte in its GOB, from the lowest: x0 to x3, y0, y1, x4, y2, x5. Found on an H200.
+        let inside = (x & 15) | (y & 3) << 4 | (x >> 4 & 1) << 6 | (y >> 2) << 7 | (x >> 5) << 8;
         self.start + gob * GOB_BYTES + inside
     }
 }

@@ -9,9 +9,10 @@ const GOB_HEIGHT: u64 = 8;
 /// Bytes of a GOB.
 const GOB_BYTES: u64 = GOB_WIDTH * GOB_HEIGHT;
 
-/// The byte of a GOB that holds byte `x` of row `y`: sectors of 16 bytes by two rows, in pairs and fours of them.
+/// The byte of a GOB that holds byte `x` of row `y`, as an H200 lays it out: four rows of 16 bytes, two of those beside each
+/// other, two of these below each other, and again two beside each other. (Older GPUs had other orders.)
 const fn in_gob(x: u64, y: u64) -> u64 {
-    (x & 63) / 32 * 256 + (y & 7) / 2 * 64 + (x & 31) / 16 * 32 + (y & 1) * 16 + (x & 15)
+    (x & 63) / 32 * 256 + (y & 7) / 4 * 128 + (x & 31) / 16 * 64 + (y & 3) * 16 + (x & 15)
 }
 
 /// One level of detail of a texture.
@@ -156,8 +157,7 @@ mod tests {
                 seen[at] = true;
             }
         }
-        // Sixteen bytes, then the row below; then the sixteen beside them.
-        assert_eq!([in_gob(16, 0), in_gob(0, 1), in_gob(0, 2), in_gob(32, 0)], [32, 16, 64, 256]);
+        assert_eq!([in_gob(16, 0), in_gob(0, 1), in_gob(0, 4), in_gob(32, 0)], [64, 16, 128, 256]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Reading textures: texels by number, filtered samples, gathers.
 
-use nv_abi::texture::{AddressMode, Comparison, Filter, MipFilter, Sampler};
+use nv_abi::texture::{Comparison, Filter, Kind, MipFilter, Sampler};
 
-use crate::coordinate::{Axis, FRACTION, ONE, Tap, face};
-use crate::format::{Texel, Value, swizzle};
+use crate::coordinate::{Axis, FRACTION, ONE, face, weights};
+use crate::format::{Texel, Value, combine, swizzle};
 use crate::layout::Level;
 use crate::{Shape, Texels, Texture, TextureError, Unsupported};
 
@@ -61,6 +61,27 @@ fn unsupported(what: &str) -> TextureError {
     Unsupported(what.to_owned()).into()
 }
 
+/// Texels with their weights: of two levels, eight each.
+struct Taps {
+    list: [(i64, Texel); 16],
+    count: usize,
+}
+
+impl Taps {
+    const NONE: Self = Self { list: [(0, [Value::Integer(0); 4]); 16], count: 0 };
+
+    fn push(&mut self, tap: (i64, Texel)) {
+        if let Some(place) = self.list.get_mut(self.count) {
+            *place = tap;
+            self.count += 1;
+        }
+    }
+
+    fn all(&self) -> &[(i64, Texel)] {
+        &self.list[..self.count]
+    }
+}
+
 /// One level with the axes set up for it.
 struct Plan<'a> {
     level: &'a Level,
@@ -84,18 +105,27 @@ impl Texture {
         self.check_shape(position.shape)?;
         let sampler = self.sampler()?;
         let compare = self.comparison(sampler, reference)?;
+        if self.header.kind.is_cube()
+            && sampler.cubemap_filtering != 0
+            && sampler.mag_filter == Filter::Linear
+        {
+            return Err(unsupported("filters across the edges of a cube").into());
+        }
         let lambda = self.lambda(sampler, position, lod);
         let filter = if lambda > 0 { sampler.min_filter } else { sampler.mag_filter };
         let (levels, fraction) = self.choose_levels(sampler, lambda);
-        let mut texel = self.filtered(&self.plan(sampler, position, levels[0], filter), compare, memory)?;
-        if fraction > 0 {
-            let second = self.filtered(&self.plan(sampler, position, levels[1], filter), compare, memory)?;
-            for (first, second) in texel.iter_mut().zip(second) {
-                let (a, b) = (f64::from(first.number()), f64::from(second.number()));
-                let sum = a * (ONE - fraction) as f64 + b * fraction as f64;
-                *first = Value::Float((sum / ONE as f64) as f32);
+        let first = self.plan(sampler, position, levels[0], filter);
+        let texel = if fraction == 0 && first.filter == Filter::Point {
+            self.tap(&first, self.nearest(&first), compare, memory)?
+        } else {
+            let mut texels = Taps::NONE;
+            self.corners(&first, ONE - fraction, compare, memory, &mut texels)?;
+            if fraction > 0 {
+                let second = self.plan(sampler, position, levels[1], filter);
+                self.corners(&second, fraction, compare, memory, &mut texels)?;
             }
-        }
+            combine(texels.all())
+        };
         Ok(swizzle(&texel, self.header.sources).map(Value::bits))
     }
 
@@ -116,17 +146,20 @@ impl Texture {
         let compare = self.comparison(sampler, reference)?;
         let level = u32::from(self.header.view_levels[0]);
         let plan = self.plan(sampler, position, level, Filter::Linear);
-        let [x, y] = [plan.axes[0].taps(Filter::Linear), plan.axes[1].taps(Filter::Linear)];
-        let z = Tap { texel: Some(0), weight: ONE };
+        let [x, y] = [plan.axes[0].nearest_two().0, plan.axes[1].nearest_two().0];
         let mut out = [0; 4];
         for (out, (i, j)) in out.iter_mut().zip([(0, 1), (1, 1), (1, 0), (0, 0)]) {
-            let texel = self.tap(&plan, [x[i], y[j], z], compare, memory)?;
+            // Through the filter, which has less precision than some formats, but integers.
+            let mut texel = self.tap(&plan, [x[i], y[j], Some(0)], compare, memory)?;
+            if !self.format.is_integer() {
+                texel = combine(&[(ONE, texel)]);
+            }
             *out = swizzle(&texel, self.header.sources)[component & 3].bits();
         }
         Ok(out)
     }
 
-    /// A texel by number; zero outside.
+    /// A texel by number; outside, its components are zero.
     ///
     /// # Errors
     /// As for [`Texture::sample`].
@@ -140,19 +173,21 @@ impl Texture {
     ) -> Result<Filtered, ReadError<T::Error>> {
         self.check_shape(shape)?;
         let [first, last] = self.header.view_levels.map(u32::from);
-        let Some(level) = first.checked_add(level).filter(|level| *level <= last) else {
-            return Ok([0; 4]);
-        };
-        let level = self.layout.level(level);
-        let mut texel = [0; 3];
-        for ((texel, at), size) in texel.iter_mut().zip(at).zip(level.extent) {
-            match u32::try_from(at).ok().filter(|at| *at < size) {
-                Some(at) => *texel = at,
-                None => return Ok([0; 4]),
+        let level =
+            first.checked_add(level).filter(|level| *level <= last).map(|level| self.layout.level(level));
+        let fits = |(at, size): (i32, u32)| u32::try_from(at).ok().filter(|at| *at < size);
+        let place = level.and_then(|level| {
+            let mut place = [0; 3];
+            for (place, pair) in place.iter_mut().zip(at.into_iter().zip(level.extent)) {
+                *place = fits(pair)?;
             }
-        }
+            Some((level, place))
+        });
         let layer = layer.min(self.layout.layers.saturating_sub(1));
-        let texel = self.texel(level, texel, layer, memory)?;
+        let texel = match place {
+            Some((level, place)) => self.texel(level, place, layer, memory)?,
+            None => [Value::Integer(0); 4],
+        };
         Ok(swizzle(&texel, self.header.sources).map(Value::bits))
     }
 
@@ -187,7 +222,8 @@ impl Texture {
                 longest.log2() + bias
             }
         };
-        let scaled = (f64::from(wanted) * ONE as f64).round_ties_even() as i64;
+        // As an H200 has it, cut off behind eight bits.
+        let scaled = (f64::from(wanted) * ONE as f64).floor() as i64;
         let biased = match lod {
             Lod::Zero => 0,
             _ => scaled.saturating_add(sampler.lod_bias.into()),
@@ -219,13 +255,10 @@ impl Texture {
         let level = self.layout.level(level);
         let normalized = self.normalized(sampler);
         let mut coordinates = position.coordinates;
-        let mut modes = sampler.address;
         let mut layer = position.layer.min(self.header.extent[2].saturating_sub(1));
         if self.header.kind.is_cube() {
             let (face, [s, t]) = face(coordinates);
             coordinates = [(s + 1.0) / 2.0, (t + 1.0) / 2.0, 0.0];
-            // Without a filter across edges, a face goes on beyond them.
-            modes = [AddressMode::ClampToEdge; 3];
             layer = if self.header.kind.is_array() { 6 * layer + face } else { face };
         } else if !self.header.kind.is_array() {
             layer = 0;
@@ -234,68 +267,69 @@ impl Texture {
             coordinate: coordinates[axis],
             normalized,
             size: level.extent[axis],
-            mode: modes[axis],
+            mode: sampler.address[axis],
             offset: position.offset[axis],
         });
         let filter = if self.format.is_integer() { Filter::Point } else { filter };
         Plan { level, axes, layer, filter }
     }
 
-    fn filtered<T: Texels>(
+    /// Axes along which texels are told apart.
+    fn axes(&self) -> usize {
+        match self.header.kind {
+            Kind::ThreeD => 3,
+            Kind::OneD | Kind::OneDArray => 1,
+            _ => 2,
+        }
+    }
+
+    /// The texel that holds a position.
+    fn nearest(&self, plan: &Plan<'_>) -> [Option<u32>; 3] {
+        let mut place = [Some(0); 3];
+        for (place, axis) in place.iter_mut().zip(&plan.axes).take(self.axes()) {
+            *place = axis.nearest();
+        }
+        place
+    }
+
+    /// Adds the texels that a sample of one level is made of, with their parts of `total`.
+    fn corners<T: Texels>(
         &self,
         plan: &Plan<'_>,
+        total: i64,
         compare: Option<(Comparison, f32)>,
         memory: &mut T,
-    ) -> Result<Texel, ReadError<T::Error>> {
-        // Axes that the texture does not have are of one texel, which the coordinate does not change.
-        let dimensions = match self.header.kind {
-            k if k.is_cube() => 2,
-            nv_abi::texture::Kind::ThreeD => 3,
-            nv_abi::texture::Kind::OneD | nv_abi::texture::Kind::OneDArray => 1,
-            _ => 2,
-        };
-        let mut taps = [[Tap { texel: Some(0), weight: ONE }, Tap { texel: Some(0), weight: 0 }]; 3];
-        for (taps, axis) in taps.iter_mut().zip(&plan.axes).take(dimensions) {
-            *taps = axis.taps(plan.filter);
-        }
+        texels: &mut Taps,
+    ) -> Result<(), ReadError<T::Error>> {
         if plan.filter == Filter::Point {
-            return self.tap(plan, taps.map(|taps| taps[0]), compare, memory);
+            texels.push((total, self.tap(plan, self.nearest(plan), compare, memory)?));
+            return Ok(());
         }
-        let mut sum = [0f64; 4];
-        for z in taps[2] {
-            for y in taps[1] {
-                for x in taps[0] {
-                    let weight = x.weight * y.weight * z.weight;
-                    if weight == 0 {
-                        continue;
-                    }
-                    let texel = self.tap(plan, [x, y, z], compare, memory)?;
-                    for (sum, value) in sum.iter_mut().zip(texel) {
-                        *sum += f64::from(value.number()) * weight as f64;
-                    }
-                }
+        let mut places = [[Some(0); 2]; 3];
+        let mut fractions = [0; 3];
+        for axis in 0..self.axes() {
+            (places[axis], fractions[axis]) = plan.axes[axis].nearest_two();
+        }
+        for (corner, weight) in weights(total, fractions).into_iter().enumerate() {
+            if weight != 0 {
+                let place = [0, 1, 2].map(|axis| places[axis][corner >> axis & 1]);
+                texels.push((weight, self.tap(plan, place, compare, memory)?));
             }
         }
-        Ok(sum.map(|sum| Value::Float((sum / (ONE * ONE * ONE) as f64) as f32)))
+        Ok(())
     }
 
     /// The texel of one tap, or the border's colour.
     fn tap<T: Texels>(
         &self,
         plan: &Plan<'_>,
-        taps: [Tap; 3],
+        place: [Option<u32>; 3],
         compare: Option<(Comparison, f32)>,
         memory: &mut T,
     ) -> Result<Texel, ReadError<T::Error>> {
-        let texel = match taps.map(|tap| tap.texel) {
+        let texel = match place {
             [Some(x), Some(y), Some(z)] => self.texel(plan.level, [x, y, z], plan.layer, memory)?,
-            _ => {
-                let border = self.sampler()?.border;
-                border.map(|bits| match self.format.is_integer() {
-                    true => Value::Integer(bits),
-                    false => Value::Float(f32::from_bits(bits)),
-                })
-            }
+            _ => self.format.border(self.sampler()?.border),
         };
         Ok(match compare {
             None => texel,

@@ -126,6 +126,22 @@ impl Texture {
         Err(Unsupported(what).into())
     }
 
+    /// The addresses of all texels in order: x before y before z before layers, all of that for each level.
+    pub fn places(&self) -> impl Iterator<Item = u64> {
+        let layers = self.layout.layers;
+        (0..=u32::from(self.header.max_mip_level)).flat_map(move |level| {
+            let level = self.layout.level(level);
+            let [width, height, depth] = level.extent;
+            (0..layers).flat_map(move |layer| {
+                (0..depth).flat_map(move |z| {
+                    (0..height).flat_map(move |y| {
+                        (0..width).map(move |x| self.layout.texel(level, [x, y, z], layer))
+                    })
+                })
+            })
+        })
+    }
+
     /// Width, height, depth or layers of a level, and the number of levels.
     pub fn dimensions(&self, level: u32) -> [u32; 4] {
         let [first, last] = self.header.view_levels.map(u32::from);
