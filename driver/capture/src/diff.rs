@@ -500,6 +500,8 @@ fn call_item(
                 values.push((field.name.clone(), Value::Name(Space::Descriptor, *number)));
             } else if field.name == TOKEN {
                 values.push((field.name.clone(), Value::Name(Space::Token, field.number)));
+            } else if is_given(decoded.subject.as_deref().unwrap_or(""), field) {
+                values.push(text(&field.name, "given"));
             } else if is_name(call.node, field) {
                 values.push(name(&field.name, field.number));
             } else {
@@ -510,6 +512,17 @@ fn call_item(
     let title = decoded.title();
     let subject = decoded.subject.unwrap_or_default();
     Item { kind: format!("{} {subject}", decoded.name), text: title, values }
+}
+
+/// Whether a field of a call is what the kernel module or the board gives, and another run or board another: ids,
+/// serial numbers, places in physical memory.
+fn is_given(subject: &str, field: &FieldValue) -> bool {
+    const IDS: [&str; 5] = ["owner", "cid", "gpuId", "gpu_id", "boardId"];
+    let name = field.name.as_str();
+    IDS.contains(&name)
+        || name.to_ascii_lowercase().contains("uuid")
+        || (name == "data" && subject == "NV2080_CTRL_CMD_GPU_GET_GID_INFO")
+        || (name == "offset" && subject == "NV01_MEMORY_LOCAL_USER")
 }
 
 /// The field that says how doorbells name a channel.
