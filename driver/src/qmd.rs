@@ -22,7 +22,7 @@ const QMD_GROUP: u64 = 0x3f;
 const QMD_GROUP_BLACKWELL: u64 = 0x1f;
 /// Warps of a CTA and of an SM come in fours: one per partition.
 const WARP_UNIT: u32 = 4;
-/// Blocks of a cluster that every GPU with clusters takes.
+/// Most blocks of a cluster that NVIDIA's runtime lets one ask for.
 const CLUSTER_BLOCKS: u32 = 16;
 /// Blocks of an SM that every GPU takes.
 const BLOCKS_PER_SM: u32 = 16;

@@ -25,6 +25,7 @@ mod bodies {
         the_barrier_of_a_cluster_waits_for_nobody_who_left
         all_blocks_of_a_cluster_run_side_by_side
         clusters_that_cannot_be_are_refused
+        what_a_block_reaches_of_another_is_what_an_h200_lets_it
     }
 }
 
@@ -210,6 +211,54 @@ pub fn clusters_that_cannot_be_are_refused(place: &Place) {
     }
     let other = refusal("leaving", [6, 1, 1], [2, 1, 1]);
     assert_eq!(other, LaunchError::CompiledCluster { compiled: [3, 1, 1], cluster: [2, 1, 1] });
+}
+
+/// Modes of `fixtures/kinds/cluster_probe.cu`, and what both blocks of a cluster find there: as an H200 answered.
+pub fn what_a_block_reaches_of_another_is_what_an_h200_lets_it(place: &Place) {
+    const PROBE: &[u8] = include_bytes!("../../fixtures/kinds/sm_90/cluster_probe.cubin");
+    let options = LaunchOptions { cluster: Some([2, 1, 1]), ..LaunchOptions::default() };
+    let ask = |mode: u32| {
+        let device = device(place)?;
+        let module = Module::load(&device, PROBE).unwrap();
+        let out = device.visible::<u32>(32).unwrap();
+        out.copy_from(&[0; 32]).unwrap();
+        let arguments = [(&out).into(), mode.into(), 2u32.into()];
+        module
+            .kernel("cluster_probe")
+            .unwrap()
+            .launch_with([2, 1, 1], [64, 1, 1], &options, &arguments)
+            .unwrap();
+        Some(device.synchronize().map(|()| out.peek().unwrap()))
+    };
+    let words = |mode, first: usize, count: usize| {
+        ask(mode).map(|left| {
+            let left = left.unwrap_or_else(|error| panic!("mode {mode}: {error}"));
+            [0, 16].map(|block| left[block + first..][..count].to_vec())
+        })
+    };
+    // Through generic addresses: the block's own memory, the other's, and the first's, which has no number.
+    for (mode, found) in [(5, [0x1000, 0x2000]), (6, [0x2000, 0x1000]), (7, [0x1000, 0x1000])] {
+        let Some(left) = words(mode, 6, 1) else { return };
+        assert_eq!(left, found.map(|word| vec![word]), "mode {mode}");
+    }
+    // A store, an addition and a compare-and-swap by the other.
+    for (mode, found) in [(11, [0x77, 0x77]), (12, [0x1005, 0x2005]), (13, [9, 9])] {
+        let Some(left) = words(mode, 9, 1) else { return };
+        assert_eq!(left, found.map(|word| vec![word]), "mode {mode}");
+    }
+    // Spaces: the other's is not the block's, but the cluster's; without a number it is the first block's; whatever is
+    // beyond is the cluster's too.
+    let Some(left) = words(16, 6, 6) else { return };
+    assert_eq!(left, [vec![0, 1, 1, 1, 1, 1], vec![0, 1, 1, 0, 1, 1]]);
+    // Loads, stores and atomics of shared memory with another's number, or none; generic ones of blocks that are not
+    // there, beyond the other's memory, and of a block that has ended.
+    for mode in [2, 3, 4, 8, 9, 10, 14, 15, 19] {
+        place.expect_faults(1);
+        match ask(mode) {
+            Some(Err(Error::ChannelFault(fault))) => assert_eq!(fault.xid, 13, "mode {mode}"),
+            other => panic!("mode {mode}: {other:?}"),
+        }
+    }
 }
 
 /// Different seeds give different interleavings of a cluster's blocks, and the same results.

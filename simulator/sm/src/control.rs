@@ -216,6 +216,10 @@ pub(super) fn step(
             warp.set_pc(group, next);
             warp.yielded |= active;
         }
+        // Measured on H200: without clusters there is no such instruction.
+        Step::ClusterArrive | Step::ClusterWait if launch.cluster == 1 => {
+            return Err(FaultKind::IllegalForm("the launch has no clusters"));
+        }
         Step::ClusterArrive => {
             block.arrive_at_cluster(index, mask & group);
             return Ok(After::Together(next));

@@ -66,8 +66,8 @@ const BANK_BYTES: u32 = 64 << 10;
 const REGISTERS: u64 = 64 << 10;
 /// Most bytes of shared memory of a block, reserved ones included.
 const SHARED_BYTES: u32 = 228 << 10;
-/// Most blocks of a cluster.
-const CLUSTER_BLOCKS: u64 = 16;
+/// Most blocks of a cluster that were tried on a card.
+const CLUSTER_BLOCKS: u64 = 32;
 /// Most bytes of local memory of a thread.
 const LOCAL_BYTES: u32 = 512 << 10;
 
@@ -108,7 +108,7 @@ impl Prepared {
             return refuse("the grid is too large");
         };
         let Some(cluster) = product(launch.cluster).filter(|n| (1..=CLUSTER_BLOCKS).contains(n)) else {
-            return refuse("a cluster has 1 to 16 blocks");
+            return refuse("a cluster has 1 to 32 blocks");
         };
         if launch.grid.iter().zip(launch.cluster).any(|(grid, cluster)| !grid.is_multiple_of(cluster)) {
             return refuse("the grid is not made of whole clusters");

@@ -28,8 +28,8 @@ use crate::{
 const CONSTANT_BANK_BYTES: u64 = 64 << 10;
 /// Bytes of a shared or local window: generic addresses within 16 MiB of its start.
 const WINDOW_BYTES: u64 = 16 << 20;
-/// Most blocks of a cluster.
-const CLUSTER_BLOCKS: u64 = 16;
+/// Most blocks of a cluster that were tried on a card: an H200 takes them.
+const CLUSTER_BLOCKS: u64 = 32;
 /// Named barriers of a CTA.
 const BARRIERS: u32 = 16;
 /// Registers of a thread that instructions can name.

@@ -1180,16 +1180,19 @@ handlers! {
         }
         Flow::Next
     };
-    /// QSPC.
+    /// QSPC. The block's own shared memory is one space, that of all blocks another, though they may not be there
+    /// (measured on H200).
     QuerySpace = |core, op, mask| {
         let mut inside = 0;
         for lane in each(mask) {
-            let space = match core.place(core.long_address(op, lane)) {
-                Place::Global(_) => 0,
-                Place::Local(_) => 1,
-                Place::Shared(_) | Place::Cluster(_) => 2,
+            let holds = match core.place(core.long_address(op, lane)) {
+                Place::Global(_) => op.extra == 0,
+                Place::Local(_) => op.extra == 1,
+                Place::Shared(at) | Place::Cluster(at) => {
+                    op.extra == 3 || op.extra == 2 && (at ^ core.cta.window) >> RANK == 0
+                }
             };
-            inside |= u32::from(space == op.extra) << lane;
+            inside |= u32::from(holds) << lane;
         }
         core.put_predicate(op.to[0], mask, inside);
         Flow::Next

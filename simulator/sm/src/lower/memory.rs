@@ -351,7 +351,6 @@ fn qspc(r: &mut Reader<'_>) -> Read<Micro> {
         ".G" => 0,
         ".L" => 1,
         ".S" => 2,
-        // Shared memory of another block of the cluster, of which there is none.
         ".D" => 3,
         other => return Err(Refusal::unsupported(format!("space {other}"))),
     };
