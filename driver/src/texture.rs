@@ -453,7 +453,13 @@ impl Device {
         image: &Image,
         sampler: &Sampler,
     ) -> Result<Texture, Error> {
-        Ok(Texture(self.describe(buffer, image, sampler)?))
+        let mut image = image.clone();
+        if image.header.kind == Kind::OneD {
+            // Compilers read lines as planes of one row, and a card gives nothing but zeros where the header says line.
+            image.header.kind = Kind::TwoD;
+            image.header.extent[1] = 1;
+        }
+        Ok(Texture(self.describe(buffer, &image, sampler)?))
     }
 
     /// Describes an image in a buffer that kernels load from and store to by position.

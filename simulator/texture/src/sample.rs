@@ -105,6 +105,10 @@ impl Texture {
         self.check_shape(position.shape)?;
         let sampler = self.sampler()?;
         let compare = self.comparison(sampler, reference)?;
+        if position.shape == Shape::TwoD && self.header.kind == Kind::OneD {
+            // As on an H200, where compilers' planes of one row are no lines.
+            return Ok([0; 4]);
+        }
         if self.header.kind.is_cube()
             && sampler.cubemap_filtering != 0
             && sampler.mag_filter == Filter::Linear

@@ -71,7 +71,6 @@ impl Shape {
     const fn takes(self, kind: Kind) -> bool {
         match self {
             Self::OneD => matches!(kind, Kind::OneD | Kind::OneDBuffer),
-            // Compilers read lines as planes of one row.
             Self::TwoD => matches!(kind, Kind::OneD | Kind::TwoD | Kind::TwoDNoMipmap),
             Self::ThreeD => matches!(kind, Kind::ThreeD),
             Self::Cube => matches!(kind, Kind::Cubemap),

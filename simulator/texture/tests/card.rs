@@ -80,8 +80,8 @@ fn set<'a>(words: &[&'a str]) -> Set<'a> {
     let extent = [width, height, depth].map(|size| size.parse::<u32>().unwrap());
     let kind = match (operation, shape) {
         ("fetch", _) => Kind::OneDBuffer,
-        (_, "OneD") => Kind::OneD,
-        (_, "TwoD") => Kind::TwoD,
+        // Compilers read lines as planes of one row.
+        (_, "OneD" | "TwoD") => Kind::TwoD,
         (_, "ThreeD") => Kind::ThreeD,
         (_, "OneDArray") => Kind::OneDArray,
         (_, "TwoDArray") => Kind::TwoDArray,
@@ -139,9 +139,10 @@ fn memory(set: &Set<'_>, texels: &[u8]) -> Vec<u8> {
 
 fn run(set: &Set<'_>, at: [u32; 4], memory: &mut Plain<'_>) -> Result<[u32; 4], ReadError<String>> {
     let number = f32::from_bits;
+    let line = set.shape == "OneD" && set.operation != "fetch";
     let shape = match set.shape {
-        "OneD" => Shape::OneD,
-        "TwoD" => Shape::TwoD,
+        "OneD" if !line => Shape::OneD,
+        "OneD" | "TwoD" => Shape::TwoD,
         "ThreeD" => Shape::ThreeD,
         "OneDArray" => Shape::OneDArray,
         "TwoDArray" => Shape::TwoDArray,
@@ -150,7 +151,7 @@ fn run(set: &Set<'_>, at: [u32; 4], memory: &mut Plain<'_>) -> Result<[u32; 4], 
     };
     // Compilers make a layer of at most 16 bits from a signed number.
     let layer = (number(at[3]) as i32 as u32).min(0xffff);
-    let coordinates = [number(at[0]), number(at[1]), number(at[2])];
+    let coordinates = [number(at[0]), if line { 0.0 } else { number(at[1]) }, number(at[2])];
     let position = Position { shape, coordinates, layer, offset: [0; 3] };
     match set.operation {
         "fetch" => set.texture.fetch(shape, [at[0] as i32, 0, 0], 0, 0, memory),
