@@ -323,7 +323,7 @@ mod tests {
     fn components_lie_as_their_names_say() {
         use Components as C;
         assert_eq!(one(C::A8B8G8R8, DataType::Uint, 0x0403_0201), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(one(C::B5G6R5, DataType::Uint, 0b00011_000010_00001), [1.0, 2.0, 3.0, 1.0]);
+        assert_eq!(one(C::B5G6R5, DataType::Uint, 0x1841), [1.0, 2.0, 3.0, 1.0]);
         assert_eq!(
             one(C::A2B10G10R10, DataType::Uint, 3 << 30 | 2 << 20 | 1 << 10 | 9),
             [9.0, 1.0, 2.0, 3.0]
