@@ -9,6 +9,7 @@ use crate::{
     engine::ShaderFault,
     host::ChannelId,
     memory::{AddressMap, MmuFault},
+    source::Source,
 };
 
 /// A bit of the PBDMA's interrupt register, as printed with Xid 32 (dev_pbdma).
@@ -25,6 +26,8 @@ pub enum PbdmaInterrupt {
     Method = 21,
     /// A semaphore operation that is misaligned or has no meaning.
     Semaphore = 25,
+    /// An acquire that did not pass in time, on a channel that limits it.
+    Acquire = 26,
 }
 
 impl PbdmaInterrupt {
@@ -151,6 +154,8 @@ pub enum Fault {
     Shader {
         /// Where the QMD lies.
         qmd_address: u64,
+        /// Where the kernel's first instruction lies.
+        program_address: u64,
         /// What the warp did.
         fault: Box<ShaderFault>,
     },
@@ -248,6 +253,10 @@ pub struct FaultReport {
     pub fault: Fault,
     /// Where.
     pub location: Location,
+    /// The methods that the channel executed last, oldest first: the one at fault is not among them.
+    pub before: Vec<String>,
+    /// The kernel and its source, where [`crate::machine::Machine::add_cubin`] was told of the cubin.
+    pub source: Option<Source>,
 }
 
 impl fmt::Display for FaultReport {
@@ -257,10 +266,16 @@ impl fmt::Display for FaultReport {
             None => write!(f, "no Xid: ")?,
         }
         write!(f, "channel {} (token {:#x}): {}", self.channel.0, self.token, self.fault)?;
+        if let Some(source) = &self.source {
+            write!(f, "; {source}")?;
+        }
         let at = &self.location;
         write!(f, " [ring entry {}", at.entry)?;
         if at.word_address != 0 {
             write!(f, ", pushbuffer word {:#010x} at {:#x}", at.word, at.word_address)?;
+        }
+        if !self.before.is_empty() {
+            write!(f, ", after {}", self.before.join(", "))?;
         }
         write!(f, "]")
     }

@@ -5,6 +5,7 @@
 //!
 //! - [`profile`]: what a simulated GPU is;
 //! - [`host`]: channels, rings, pushbuffers, semaphores; [`engine`]: copy and compute; [`fault`]: what ends a channel;
+//! - [`source`]: which function and source line an instruction is of;
 //! - [`machine`]: the nodes, as a driver opens them; behind it the kernel module's resource manager and UVM;
 //! - [`memory`]: memory objects and GPU address spaces; [`sm`]: the interpreter of machine code. Both are packages of
 //!   their own.
@@ -17,6 +18,7 @@ pub mod host;
 pub mod machine;
 pub mod profile;
 mod rm;
+pub mod source;
 mod uvm;
 
 pub use nv_memory as memory;

@@ -22,6 +22,7 @@ use crate::{
     profile::Profile,
     rm::{Gpu, Kernel, MapContext},
     sm::Observe,
+    source::{CubinError, Program},
     uvm::ClientView,
 };
 
@@ -262,6 +263,16 @@ impl Machine {
             let observer = Arc::clone(&observer);
             host.observe_grids(what, Box::new(move |grid| observer(gpu, grid))) && all
         })
+    }
+
+    /// Learns the functions of a cubin, and their source lines if it has them, by which reports of faults then name
+    /// the kernel. Returns how many functions it has.
+    pub fn add_cubin(&self, cubin: &[u8]) -> Result<usize, CubinError> {
+        let program = Arc::new(Program::of(cubin)?);
+        for host in &self.hosts {
+            host.add_program(&program);
+        }
+        Ok(program.len())
     }
 
     /// What each GPU has done so far.

@@ -11,7 +11,7 @@ use tests::{DEADLINE, Place};
 
 use crate::data::numbers;
 
-mod bodies {
+pub mod bodies {
     pub use super::*;
     tests::everywhere! { one:
         values_survive_the_way_through_every_kind_of_memory
@@ -37,7 +37,7 @@ mod bodies {
 
 #[test]
 fn every_profile_opens_under_every_driver_branch() {
-    for version in ["535.288.01", "550.163.01", "570.211.01", "580.159.04", "595.45.04"] {
+    for version in crate::branches::VERSIONS {
         for (profile, sm) in [(Profile::ad102(), 89), (Profile::ga102(), 86), (Profile::h200(), 90)] {
             let machine = Machine::builder().driver(version).gpu(profile).build().unwrap();
             let system = System::open(machine.clone()).unwrap();

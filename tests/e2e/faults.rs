@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use fixtures::reference;
 use nv_abi::{compute::AMPERE_COMPUTE_A as compute, method::Form};
-use nv_driver::{ChannelFault, ComputeQueue, CopyQueue, Device, Engine, Error, System};
+use nv_driver::{ChannelFault, ComputeQueue, CopyQueue, Device, Engine, Error, Module, System};
+use nv_simulator::profile::Profile;
 use tests::{DEADLINE, Place};
 
 use crate::launches::load;
 
-mod bodies {
+pub mod bodies {
     pub use super::*;
     tests::everywhere! { one:
         every_stimulus_ends_the_channel_with_its_xid_and_address
@@ -260,4 +261,58 @@ pub fn other_clients_go_on_beside_a_fault(place: &Place) {
     gate.set(1).unwrap();
     other.wait(&done, 1, DEADLINE).unwrap();
     assert_eq!(out.to_vec().unwrap(), reference::iota(256, 3));
+}
+
+/// What the simulated GPU says of a fault, beside what a driver meets: a card has nothing like it.
+fn report(place: &Place) -> String {
+    let faults = place.machine().unwrap().faults();
+    faults.last().unwrap().to_string()
+}
+
+#[test]
+fn a_report_names_kernel_instruction_warp_thread_and_the_nearest_memory() {
+    Place::simulated("ada", &[Profile::ad102()]).run(|place| {
+        place.expect_faults(1);
+        let cubin = fixtures::cubin("sm_89", "store_at").unwrap();
+        assert!(place.machine().unwrap().add_cubin(&cubin).unwrap() >= 4);
+        let device = place.device(0);
+        let memory = device.video::<u32>(1 << 20).unwrap();
+        // One thread of 64, far past the memory.
+        let arguments = [(&memory).into(), (1i64 << 40).into(), 7u32.into(), 37u32.into()];
+        load(place, &device, "store_at").launch([1, 1, 1], [64, 1, 1], &arguments).unwrap();
+        fault(&device, "the store");
+        let text = report(place);
+        let address = memory.address() + (1 << 40);
+        for part in [
+            "Xid 31: channel",
+            &format!("{address:#x}"),
+            "STG.E",
+            "block [0, 0, 0], warp 1, lanes 0x00000020",
+            "lane 5 is thread [37, 0, 0]",
+            "bytes past the end of",
+            "; kernel store_at, at store_at+0x",
+            // What the channel had just done, of the commands that launched the kernel.
+            ", after ",
+            "SEND_PCAS_A = ",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+    });
+}
+
+#[test]
+fn a_report_names_the_source_line_where_the_cubin_has_lines() {
+    Place::simulated("ada", &[Profile::ad102()]).run(|place| {
+        place.expect_faults(1);
+        let cubin = fixtures::bytes("lines/transpose.sm_89.cubin").unwrap();
+        assert_eq!(place.machine().unwrap().add_cubin(&cubin).unwrap(), 1);
+        let device = place.device(0);
+        let from = device.video::<f32>(1024).unwrap();
+        let kernel = Module::load(&device, &cubin).unwrap().kernel("transpose").unwrap();
+        kernel.launch([1, 1, 1], [32, 32, 1], &[UNMAPPED.into(), (&from).into(), 32u32.into()]).unwrap();
+        fault(&device, "the store");
+        let text = report(place);
+        assert!(text.contains("; kernel transpose, at transpose+0x"), "{text}");
+        assert!(text.contains(", transpose.cu:7 ["), "{text}");
+    });
 }

@@ -71,7 +71,7 @@ macro_rules! cases {
                 super::by_both_paths(place, super::$case);
             })*
         }
-        mod cases {
+        pub mod cases {
             use super::bodies::*;
             tests::everywhere!(kernels: $($case)*);
         }

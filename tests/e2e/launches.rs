@@ -8,7 +8,7 @@ use tests::{DEADLINE, Place};
 
 use crate::data::{floats, numbers};
 
-mod bodies {
+pub mod bodies {
     pub use super::*;
     tests::everywhere! { one:
         chained_launches_run_after_each_other

@@ -6,7 +6,7 @@ use nv_abi::rm::{
 };
 use tests::{Place, raw::Client};
 
-mod bodies {
+pub mod bodies {
     pub use super::*;
     tests::everywhere! { one:
         handles_parents_and_classes_are_checked

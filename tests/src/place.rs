@@ -32,8 +32,16 @@ impl Place {
     /// # Panics
     /// If the machine cannot be built or its nodes cannot be opened: the test has failed.
     pub fn simulated(name: &'static str, profiles: &[Profile]) -> Self {
+        Self::simulated_under(name, profiles, DRIVER)
+    }
+
+    /// The same under a kernel module of another version.
+    ///
+    /// # Panics
+    /// As [`Self::simulated`].
+    pub fn simulated_under(name: &'static str, profiles: &[Profile], driver: &str) -> Self {
         let builder =
-            profiles.iter().fold(Machine::builder().driver(DRIVER), |b, profile| b.gpu(profile.clone()));
+            profiles.iter().fold(Machine::builder().driver(driver), |b, profile| b.gpu(profile.clone()));
         let machine = builder.build().unwrap_or_else(|error| panic!("{name}: {error}"));
         let backend: Arc<dyn Backend> = machine.clone();
         let system = System::open(backend.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -167,7 +175,11 @@ pub fn skip(reason: &str) {
 /// dialects and architectures than the GPU's own.
 #[macro_export]
 macro_rules! everywhere {
-    (one: $($body:ident)*) => {$(
+    (one: $($body:ident)*) => {
+        /// The bodies that need one GPU, by name.
+        #[allow(dead_code)]
+        pub const BODIES: &[(&str, fn(&$crate::Place))] = &[$((stringify!($body), $body)),*];
+        $(
         mod $body {
             $crate::everywhere!(@place on_ada, $body, [ad102]);
             $crate::everywhere!(@place on_ampere, $body, [ga102]);
@@ -182,7 +194,11 @@ macro_rules! everywhere {
             $crate::everywhere!(@card on_two_cards, $body, 2);
         }
     )*};
-    (kernels: $($body:ident)*) => {$(
+    (kernels: $($body:ident)*) => {
+        /// The bodies that need one GPU, by name.
+        #[allow(dead_code)]
+        pub const BODIES: &[(&str, fn(&$crate::Place))] = &[$((stringify!($body), $body)),*];
+        $(
         mod $body {
             $crate::everywhere!(@place on_ada, $body, [ad102]);
             $crate::everywhere!(@place on_ada_by_sm_80, $body, [ad102], "sm_80");

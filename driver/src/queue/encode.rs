@@ -198,6 +198,7 @@ pub(crate) fn folded(address: u64, value: u64) -> Release {
         payload_64: true,
         membar: true,
         reduction: None,
+        trap_type: 0,
     }
 }
 

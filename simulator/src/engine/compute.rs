@@ -62,6 +62,97 @@ const WITHOUT_EFFECT: &[u32] = &[
     base::SCG_HYSTERESIS_CONTROL.address,
 ];
 
+/// State that methods, launches and instructions read here.
+const STATE: &[&str] = &[
+    "SET_SHADER_SHARED_MEMORY_WINDOW_A",
+    "SET_SHADER_SHARED_MEMORY_WINDOW_B",
+    "SET_SHADER_LOCAL_MEMORY_A",
+    "SET_SHADER_LOCAL_MEMORY_B",
+    "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A",
+    "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B",
+    "SET_SHADER_LOCAL_MEMORY_WINDOW_A",
+    "SET_SHADER_LOCAL_MEMORY_WINDOW_B",
+    "SET_TEX_SAMPLER_POOL_A",
+    "SET_TEX_SAMPLER_POOL_B",
+    "SET_TEX_SAMPLER_POOL_C",
+    "SET_TEX_HEADER_POOL_A",
+    "SET_TEX_HEADER_POOL_B",
+    "SET_TEX_HEADER_POOL_C",
+    "SET_TEXTURE_HEADER_VERSION",
+    "SET_INLINE_QMD_ADDRESS_A",
+    "SET_INLINE_QMD_ADDRESS_B",
+    "SET_I2M_SEMAPHORE_A",
+    "SET_I2M_SEMAPHORE_B",
+    "SET_I2M_SEMAPHORE_C",
+    "SET_REPORT_SEMAPHORE_A",
+    "SET_REPORT_SEMAPHORE_B",
+    "SET_REPORT_SEMAPHORE_C",
+    "SET_REPORT_SEMAPHORE_PAYLOAD_LOWER",
+    "SET_REPORT_SEMAPHORE_PAYLOAD_UPPER",
+    "SET_REPORT_SEMAPHORE_ADDRESS_LOWER",
+    "SET_REPORT_SEMAPHORE_ADDRESS_UPPER",
+    // Refused above where they ask for what is not simulated.
+    "SET_QMD_VIRTUALIZATION_CONTROL",
+    "SET_RENDER_ENABLE_C",
+    "SET_GLOBAL_RENDER_ENABLE_C",
+    "SET_RENDER_ENABLE_OVERRIDE",
+];
+
+/// State that changes no result by itself: how fast work goes, what software keeps for itself, what only methods,
+/// modes or engines read that are refused here, as macros, conditional execution, notifications and block-linear
+/// uploads. A name that ends in `*` stands for all that begin so.
+const IDLE_STATE: &[&str] = &[
+    "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C",
+    "SET_SHADER_LOCAL_MEMORY_THROTTLED_*",
+    "SET_SM_SCG_CONTROL",
+    "SET_SCG_*",
+    "SET_COMPUTE_CLASS_VERSION",
+    "SET_QMD_VERSION",
+    "SET_CWD_SLOT_COUNT",
+    // Counters that the refused PCAS_ACTIONs count.
+    "SET_CWD_REF_COUNTER",
+    "SET_SKED_CACHE_CONTROL",
+    "SET_SPA_VERSION",
+    "SET_WFI_FILTER_STATE",
+    "SET_SHADER_CACHE_CONTROL",
+    "SET_SM_TIMEOUT_INTERVAL",
+    // Which bank the handles of bound textures lie in: instructions name the bank themselves.
+    "SET_BINDLESS_TEXTURE",
+    "SET_VALID_SPAN_OVERFLOW_AREA_*",
+    "SET_RENDER_ENABLE_A",
+    "SET_RENDER_ENABLE_B",
+    "SET_GLOBAL_RENDER_ENABLE_A",
+    "SET_GLOBAL_RENDER_ENABLE_B",
+    "SET_NOTIFY_A",
+    "SET_NOTIFY_B",
+    "SET_QMD_VIRTUALIZATION_BASE_*",
+    "SET_DST_*",
+    "SET_MME_*",
+    "SET_MONITORED_FENCE_SIGNAL_ADDRESS_BASE_*",
+    "SET_INSTRUMENTATION_METHOD_*",
+    "SET_RESERVED_SW_METHOD*",
+    "SET_SPARE*",
+    "SET_I2M_SPARE_NOOP*",
+];
+
+/// State with an effect that is not simulated. NVIDIA's library sets some of it, so it is accepted, and listed.
+const UNUSED_STATE: &[&str] =
+    &["SET_SHADER_EXCEPTIONS", "SET_TRAP_HANDLER_*", "SET_FALCON*", "SET_SHADER_PERFORMANCE_*"];
+
+/// Whether a method is the one of that name, or of those if the name ends in `*`.
+fn is_of(method: &Method, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(start) => method.name.starts_with(start),
+        None => method.name == name,
+    }
+}
+
+/// Whether a method only changes state.
+pub(super) fn is_state(method: &Method) -> bool {
+    let lists = IDLE_STATE.iter().chain(UNUSED_STATE);
+    STATE.contains(&method.name) || lists.into_iter().any(|name| is_of(method, name))
+}
+
 /// Methods that hold a value for those that start work.
 const HELD: &[u32] = &[
     base::LINE_LENGTH_IN.address,
@@ -145,8 +236,14 @@ impl Compute {
             }
             QMD_VIRTUALIZATION_CONTROL if data != 0 => Err(self.not_simulated(method, "QMD virtualization")),
             address if WITHOUT_EFFECT.contains(&address) || HELD.contains(&address) => Ok(()),
-            // By the vendor's naming a SET_ method changes state only; what of it matters is read where it matters.
-            _ if method.name.starts_with("SET_") => Ok(()),
+            _ if is_state(method) => {
+                // What the value 0 asks for is what is simulated; exceptions are on unless switched off.
+                let simulated = u32::from(method.name == "SET_SHADER_EXCEPTIONS");
+                if data != simulated && UNUSED_STATE.iter().any(|name| is_of(method, name)) {
+                    context.slot.note_gap(format!("{} = {data:#x}, accepted and not done", method.name));
+                }
+                Ok(())
+            }
             _ => Err(self.not_simulated(method, format!("data {data:#010x}"))),
         }
     }

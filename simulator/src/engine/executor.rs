@@ -70,6 +70,19 @@ pub trait Executor: Send + Sync {
     }
 }
 
+/// The first lane that faulted and which thread of its block that is, in words with a leading separator.
+fn thread(fault: &sm::Fault, block: [u32; 3]) -> String {
+    let lane = fault.lanes.trailing_zeros();
+    let index = fault.warp.saturating_mul(32).saturating_add(lane);
+    let (Some(rest), Some(x)) = (index.checked_div(block[0]), index.checked_rem(block[0])) else {
+        return String::new();
+    };
+    match (fault.lanes, rest.checked_rem(block[1]), rest.checked_div(block[1])) {
+        (1.., Some(y), Some(z)) => format!("; lane {lane} is thread {:?}", [x, y, z]),
+        _ => String::new(),
+    }
+}
+
 /// Executes machine code with [`crate::sm`].
 pub struct Interpreter {
     processor: sm::Processor,
@@ -123,7 +136,8 @@ impl Executor for Interpreter {
                 _ => None,
             };
             let near = mmu.map_or_else(String::new, |mmu| crate::fault::near(map, mmu.va));
-            ShaderFault { text: format!("{fault}{near}"), mmu, exception: Some(Box::new(fault)) }
+            let thread = thread(&fault, grid.block);
+            ShaderFault { text: format!("{fault}{thread}{near}"), mmu, exception: Some(Box::new(fault)) }
         })
     }
 

@@ -39,6 +39,10 @@ const PROGRAM_ALIGNMENT: u64 = 128;
 /// Bytes to which the local memory of a warp is rounded up.
 const LOCAL_UNIT: u64 = 0x200;
 
+/// Interrupts of a release: none, and always one that stalls nobody.
+const TRAP_NONE: u64 = V04_00::RELEASE_TRAP_TYPE::TRAP_NONE;
+const TRAP_UNCONDITIONAL: u64 = V04_00::RELEASE_TRAP_TYPE::TRAP_UNCONDITIONAL;
+
 /// Actions of DEPENDENT_QMD_ACTION that start the dependent.
 const DEPENDENT_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_SCHEDULE;
 const DEPENDENT_INVALIDATE_COPY_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_INVALIDATE_COPY_SCHEDULE;
@@ -62,7 +66,7 @@ pub(super) fn schedule(
             return Ok(());
         }
         for release in &launch.releases {
-            complete(context, address, release)?;
+            complete(context, class, address, release)?;
         }
         for dependent in &launch.dependents {
             match u64::from(dependent.action) {
@@ -234,18 +238,21 @@ fn execute(
         textures: textures(registers, generation, launch),
         grid_id: counters.launches.fetch_add(1, Ordering::Relaxed),
     };
-    let statistics = context
-        .slot
-        .executor
-        .execute(&grid, context.map, &context.slot.stop)
-        .map_err(|fault| Fault::Shader { qmd_address: address, fault: Box::new(fault) })?;
+    let statistics =
+        context.slot.executor.execute(&grid, context.map, &context.slot.stop).map_err(|fault| {
+            Fault::Shader {
+                qmd_address: address,
+                program_address: launch.program_address,
+                fault: Box::new(fault),
+            }
+        })?;
     counters.instructions.fetch_add(statistics.instructions, Ordering::Relaxed);
     counters.lane_instructions.fetch_add(statistics.lane_instructions, Ordering::Relaxed);
     Ok(())
 }
 
 /// A release slot of a completed grid.
-fn complete(context: &Context<'_>, address: u64, release: &qmd::Release) -> Result<(), Fault> {
+fn complete(context: &Context<'_>, class: u32, address: u64, release: &qmd::Release) -> Result<(), Fault> {
     let long = release.payload_64 || release.structure_size == StructureSize::TwoWords;
     let reduction = match release.reduction {
         None => None,
@@ -261,6 +268,15 @@ fn complete(context: &Context<'_>, address: u64, release: &qmd::Release) -> Resu
         timestamp: release.structure_size == StructureSize::FourWords,
         reduction,
     };
+    let trap = u64::from(release.trap_type);
+    if !matches!(trap, TRAP_NONE | TRAP_UNCONDITIONAL) {
+        let what = format!("RELEASE_TRAP_TYPE {trap} of the QMD at {address:#x}");
+        return Err(Fault::NotSimulated { class, method: "QMD", what });
+    }
     let undecodable = |reason| Fault::Launch { address, error: LaunchError::Undecodable(reason) };
-    context.release("compute, QMD release", &semaphore, undecodable)
+    context.release("compute, QMD release", &semaphore, undecodable)?;
+    if trap == TRAP_UNCONDITIONAL {
+        context.interrupt();
+    }
+    Ok(())
 }

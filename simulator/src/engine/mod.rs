@@ -245,6 +245,12 @@ impl Objects {
         Ok(())
     }
 
+    /// The class of a subchannel's object; 0 where it has none.
+    pub(crate) fn class(&self, subchannel: u8) -> u32 {
+        let index = self.subchannels.get(usize::from(subchannel)).copied().flatten();
+        index.and_then(|index| self.objects.get(index)).map_or(0, |object| object.class)
+    }
+
     /// Any other method of a subchannel's object.
     pub(crate) fn method(
         &mut self,

@@ -388,6 +388,67 @@ fn a_qmd_reaches_the_executor_and_releases_its_semaphores() {
 }
 
 #[test]
+fn a_release_may_raise_an_interrupt_always_and_not_on_a_condition() {
+    let rig = Rig::new(Profile::ad102());
+    let events = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let sink = std::sync::Arc::clone(&events);
+    rig.host.set_event_sink(Box::new(move |event| {
+        if matches!(event, crate::host::Event::NonStall { .. }) {
+            sink.fetch_add(1, Ordering::Relaxed);
+        }
+    }));
+    let mut channel = rig.channel();
+    let mut qmd = qmd();
+    release0(&mut qmd, BASE + DATA + 0x800, 7);
+    for (trap, interrupts) in [(0, 0), (1, 1)] {
+        set_bits(&mut qmd, 828, 827, trap);
+        channel.memory.write(DATA, &qmd).expect("inside");
+        rig.run(&mut channel, &launch(DATA));
+        assert_eq!(events.load(Ordering::Relaxed), interrupts);
+    }
+    set_bits(&mut qmd, 828, 827, 2);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    let report = rig.fault(&mut channel, &launch(DATA));
+    assert!(matches!(report.fault, Fault::NotSimulated { .. }), "{report}");
+}
+
+#[test]
+fn state_is_known_or_listed() {
+    let rig = Rig::new(Profile::ad102());
+    // Every SET_ method of every class is in one of the lists.
+    for class in nv_abi::compute::CLASSES {
+        for method in class.all() {
+            let expected = method.name.starts_with("SET_") && !not_state(method.name);
+            assert_eq!(super::compute::is_state(method), expected, "{:#x} {}", class.number, method.name);
+        }
+    }
+    let mut channel = rig.channel();
+    let listed = || rig.host.unsupported();
+    let set = |address, value| [&COMPUTE[..], &[inc(1, address, 1), value]].concat();
+    // SET_QMD_VERSION, SET_SHADER_EXCEPTIONS as after reset, SET_TRAP_HANDLER_A with no handler.
+    for (address, value) in [(0x288, 0x0003_0003), (0x1528, 1), (0x25f8, 0)] {
+        rig.run(&mut channel, &set(address, value));
+        assert_eq!(listed(), [], "{address:#x}");
+    }
+    for (address, value, name) in [
+        (0x1528, 0, "SET_SHADER_EXCEPTIONS"),
+        (0x25fc, 0x1000, "SET_TRAP_HANDLER_B"),
+        (0x510, 1, "SET_FALCON04"),
+        (0x337c, 1, "SET_SHADER_PERFORMANCE_COUNTER_EVENT"),
+    ] {
+        let before = listed().len();
+        rig.run(&mut channel, &set(address, value));
+        assert_eq!(listed().len(), before + 1);
+        assert!(listed().iter().any(|(what, count)| what.contains(name) && *count == 1), "{:?}", listed());
+    }
+}
+
+/// Methods with that beginning of a name which do something.
+fn not_state(name: &str) -> bool {
+    ["SET_OBJECT", "SET_REPORT_SEMAPHORE_D"].contains(&name)
+}
+
+#[test]
 fn every_scheduling_form_launches_and_the_others_do_not() {
     let rig = Rig::new(Profile::ad102());
     let mut channel = rig.channel();

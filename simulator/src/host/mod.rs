@@ -12,7 +12,7 @@ pub(crate) mod semaphore;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use clock::now;
 pub use scheduler::Host;
@@ -53,6 +53,8 @@ pub struct ChannelSpec {
     pub engine: u32,
     /// The doorbell token.
     pub token: u32,
+    /// How long an acquire may wait; without it, for ever.
+    pub acquire_timeout: Option<Duration>,
 }
 
 /// What a channel is doing.
@@ -84,7 +86,7 @@ pub enum FaultReporting {
     #[default]
     AtOnce,
     /// After a while: the card took 42 to 133 ms.
-    After(std::time::Duration),
+    After(Duration),
     /// Never: the work just does not come to an end, as some faults of a card do.
     Never,
 }

@@ -1,12 +1,15 @@
 //! One channel at work: from ring entries to method writes. It is a state machine that can stop after every word, so
 //! a blocked acquire holds the channel exactly where it is.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
 
 use nv_abi::{
     arch::Generation,
     gpfifo::{Entry, GP_ENTRY},
-    method::{Form, Header},
+    method::{Form, Header, class_table},
 };
 
 use super::{
@@ -48,6 +51,28 @@ struct Segment {
     position: usize,
 }
 
+/// Methods that a report of a fault tells of.
+const RECENT: usize = 8;
+
+/// A method that was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Write {
+    /// The class of the object, 0 where there is none; of the channel for its own methods.
+    class: u32,
+    address: u32,
+    data: u32,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match class_table(self.class).and_then(|table| table.method(self.address)) {
+            Some((method, _)) => write!(f, "{}", method.name)?,
+            None => write!(f, "{:#06x}", self.address)?,
+        }
+        write!(f, " = {:#x}", self.data)
+    }
+}
+
 /// Where the words after a header go.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -72,6 +97,9 @@ pub(super) struct Pushbuffer {
     host: HostMethods,
     objects: Objects,
     pub(super) location: Location,
+    /// The newest methods, in a ring.
+    recent: [Option<Write>; RECENT],
+    written: usize,
 }
 
 fn pbdma(interrupt: PbdmaInterrupt, reason: impl Into<String>) -> Fault {
@@ -97,7 +125,16 @@ impl Pushbuffer {
             host: HostMethods::new(generation),
             objects: Objects::default(),
             location: Location::default(),
+            recent: [None; RECENT],
+            written: 0,
         }
+    }
+
+    /// The methods that were executed last, oldest first, in words.
+    pub(super) fn recent(&self) -> Vec<String> {
+        let oldest = self.written.saturating_sub(RECENT);
+        let writes = (oldest..self.written).filter_map(|at| self.recent[at % RECENT]);
+        writes.map(|write| write.to_string()).collect()
     }
 
     /// Whether an entry is being executed or waits to be.
@@ -289,6 +326,26 @@ impl Pushbuffer {
         data: u32,
     ) -> Result<Outcome, Fault> {
         slot.counters.methods.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.perform(slot, map, subchannel, address, data)?;
+        if outcome == Outcome::Done {
+            let class = match address {
+                0..super::channel::FIRST_ENGINE_METHOD => slot.generation.host_methods().number,
+                _ => self.objects.class(subchannel),
+            };
+            self.recent[self.written % RECENT] = Some(Write { class, address, data });
+            self.written += 1;
+        }
+        Ok(outcome)
+    }
+
+    fn perform(
+        &mut self,
+        slot: &Slot,
+        map: &Arc<AddressMap>,
+        subchannel: u8,
+        address: u32,
+        data: u32,
+    ) -> Result<Outcome, Fault> {
         let mut context = Context { slot, map };
         if address == 0 {
             self.objects.bind(&context, subchannel, data)?;

@@ -20,10 +20,11 @@ use super::{
 };
 use crate::{
     engine::{Executor, GridObserver},
-    fault::{Fault, FaultReport, Location},
+    fault::{Fault, FaultReport, PbdmaInterrupt},
     memory::{Backing, BackingError, MmuFault},
     profile::Profile,
     sm::Observe,
+    source::{Program, Programs, Source},
 };
 
 /// How often put pointers are looked at: soon after work was found, and when nothing happens for a while or doorbells
@@ -196,6 +197,7 @@ impl Slot {
         let mut pushbuffer = Pushbuffer::new(self.generation);
         let mut blocked = BLOCKED_FIRST;
         let mut tries = 0u32;
+        let mut since = None;
         loop {
             if self.removed.load(Ordering::Acquire) {
                 return;
@@ -219,7 +221,11 @@ impl Slot {
                     *state = ChannelState::Running;
                 }
             }
-            match pushbuffer.step(self) {
+            let step = pushbuffer.step(self);
+            if !matches!(step, Ok(Step::Blocked { .. })) {
+                since = None;
+            }
+            match step {
                 Ok(Step::Progress) => {
                     (blocked, tries) = (BLOCKED_FIRST, 0);
                     self.set_state(ChannelState::Running);
@@ -234,6 +240,13 @@ impl Slot {
                     }
                 }
                 Ok(Step::Blocked { address, payload }) => {
+                    let since = *since.get_or_insert_with(Instant::now);
+                    if let Some(limit) = self.spec.acquire_timeout.filter(|limit| since.elapsed() >= *limit) {
+                        let reason = format!("no {payload:#x} at {address:#x} within {limit:?}");
+                        let fault = Fault::Pbdma { interrupt: PbdmaInterrupt::Acquire, reason };
+                        self.fault(fault, &pushbuffer);
+                        continue;
+                    }
                     self.set_state(ChannelState::Blocked { address, payload });
                     self.sleep(Some(blocked));
                     tries += 1;
@@ -241,12 +254,12 @@ impl Slot {
                         blocked = (blocked * 2).min(BLOCKED_LAST);
                     }
                 }
-                Err(fault) => self.fault(fault, pushbuffer.location),
+                Err(fault) => self.fault(fault, &pushbuffer),
             }
         }
     }
 
-    fn fault(&self, fault: Fault, location: Location) {
+    fn fault(&self, fault: Fault, pushbuffer: &Pushbuffer) {
         let Some(host) = self.host.upgrade() else { return };
         // A kernel that was told to stop is not a fault.
         if self.removed.load(Ordering::Acquire) || self.dead.load(Ordering::Acquire) {
@@ -260,8 +273,10 @@ impl Slot {
             group: self.spec.group,
             engine: self.spec.engine,
             time,
+            source: self.source(&host, &fault),
             fault,
-            location,
+            location: pushbuffer.location,
+            before: pushbuffer.recent(),
         };
         if let Some(observer) = &*lock(&host.observer) {
             observer(&report);
@@ -287,6 +302,20 @@ impl Slot {
                 self.set_state(ChannelState::Hung);
                 self.dead.store(true, Ordering::Release);
             }
+        }
+    }
+
+    /// What is known of the code that a warp faulted in.
+    fn source(&self, host: &Shared, fault: &Fault) -> Option<Source> {
+        let Fault::Shader { program_address, .. } = fault else { return None };
+        let program_counter = fault.exception().map_or(*program_address, |fault| fault.program_counter);
+        lock(&host.programs).find(&self.spec.space.snapshot(), *program_address, program_counter)
+    }
+
+    /// Remembers state that was accepted and whose effect is not simulated.
+    pub(crate) fn note_gap(&self, what: String) {
+        if let Some(host) = self.host.upgrade() {
+            *lock(&host.gaps).entry(what).or_default() += 1;
         }
     }
 
@@ -325,6 +354,9 @@ struct Shared {
     sink: Mutex<Option<EventSink>>,
     observer: Mutex<Option<FaultObserver>>,
     reporting: Mutex<FaultReporting>,
+    programs: Mutex<Programs>,
+    /// What was accepted and not done, with how often.
+    gaps: Mutex<BTreeMap<String, u64>>,
     enabled_groups: Mutex<Vec<u32>>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
@@ -426,6 +458,8 @@ impl Host {
                 sink: Mutex::default(),
                 observer: Mutex::default(),
                 reporting: Mutex::default(),
+                programs: Mutex::default(),
+                gaps: Mutex::default(),
                 enabled_groups: Mutex::default(),
                 counters: Arc::default(),
                 closing: AtomicBool::new(false),
@@ -632,9 +666,16 @@ impl Host {
         reports.iter().rev().find(|report| report.channel == id).and_then(|report| report.fault.mmu_fault())
     }
 
-    /// Instructions that kernels reached and that are not simulated, with how often.
+    /// Instructions that kernels reached, and state that channels set, which are not simulated, with how often.
     pub fn unsupported(&self) -> Vec<(String, u64)> {
-        self.executor.unsupported()
+        let mut all = self.executor.unsupported();
+        all.extend(lock(&self.shared.gaps).iter().map(|(what, count)| (what.clone(), *count)));
+        all
+    }
+
+    /// Learns the functions of a cubin, for reports of faults.
+    pub(crate) fn add_program(&self, program: &Arc<Program>) {
+        lock(&self.shared.programs).add(Arc::clone(program));
     }
 
     /// What was done so far.

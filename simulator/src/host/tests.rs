@@ -85,6 +85,10 @@ impl Rig {
     }
 
     pub(crate) fn channel_of(&self, group: u32) -> Channel {
+        self.channel_with(group, None)
+    }
+
+    fn channel_with(&self, group: u32, acquire_timeout: Option<Duration>) -> Channel {
         let memory = Arc::new(Backing::new("test memory", BYTES).expect("memory"));
         let space = AddressSpace::new(1 << 49);
         space.map(BASE, BYTES, Arc::clone(&memory), 0, Access::ReadWriteAtomic).expect("free");
@@ -98,6 +102,7 @@ impl Rig {
             group,
             engine: 1,
             token,
+            acquire_timeout,
         });
         for class in [0xc9c0, 0xc7b5, 0xcbc0, 0xc8b5] {
             self.host.bind_class(id, class);
@@ -425,6 +430,30 @@ fn every_acquire_blocks_until_its_condition_holds() {
 }
 
 #[test]
+fn an_acquire_times_out_only_on_a_channel_that_limits_it() {
+    let rig = Rig::new(Profile::ad102());
+    let limit = Duration::from_millis(20);
+    let mut free = rig.channel_of(9);
+    rig.host.set_enabled(9, true);
+    rig.submit(&mut free, &semaphore(DATA, 5, 0x0100_0000));
+    rig.wait(&free, ChannelState::Blocked { address: BASE + DATA, payload: 5 });
+    let start = Instant::now();
+    let report = rig.fault(&mut rig.channel_with(7, Some(limit)), &semaphore(DATA, 5, 0x0100_0000));
+    assert!(start.elapsed() >= limit);
+    let Fault::Pbdma { interrupt, .. } = report.fault else { panic!("{report}") };
+    assert_eq!((interrupt.mask(), report.fault.xid()), (0x0400_0000, Some(32)), "{report}");
+    let state = rig.host.channel_state(free.id);
+    assert_eq!(state, Some(ChannelState::Blocked { address: BASE + DATA, payload: 5 }));
+    // One that passes in time is none.
+    let mut channel = rig.channel_with(9, Some(limit));
+    rig.submit(&mut channel, &semaphore(DATA, 5, 0x0100_0000));
+    channel.set(DATA, 5);
+    rig.wait(&channel, ChannelState::Idle);
+    std::thread::sleep(2 * limit);
+    assert_eq!(rig.host.channel_state(channel.id), Some(ChannelState::Idle));
+}
+
+#[test]
 fn the_old_semaphore_methods_work() {
     let rig = Rig::new(Profile::ad102());
     let mut channel = rig.channel();
@@ -574,4 +603,12 @@ fn a_report_says_what_and_where() {
         "Xid 32: channel 0 (token 0x10): PBDMA interrupt 0x00200000 (Method): ILLEGAL = 0x0000abcd \
          [ring entry 0, pushbuffer word 0x0000abcd at 0x1000002008]"
     );
+    // What the channel did before, of host and engine, the newest eight.
+    let mut words = vec![inc(0, 0x50, 1), 7, inc(1, 0, 1), 0xc9c0, inc(1, 0x100, 1), 1];
+    words.extend([2, 3, 4, 5, 6, 7].into_iter().flat_map(|value| [inc(0, 0x50, 1), value]));
+    words.extend([inc(1, 0xff8, 1), 9]);
+    let report = rig.fault(&mut rig.channel(), &words);
+    let expected = ", after SET_OBJECT = 0xc9c0, NO_OPERATION = 0x1, SET_REFERENCE = 0x2, SET_REFERENCE = 0x3, \
+                    SET_REFERENCE = 0x4, SET_REFERENCE = 0x5, SET_REFERENCE = 0x6, SET_REFERENCE = 0x7]";
+    assert!(report.to_string().ends_with(expected), "{report}");
 }

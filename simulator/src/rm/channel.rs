@@ -1,6 +1,6 @@
 //! Channels and the engine classes on them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use nv_abi::{
     Bits, BitsMut,
@@ -18,6 +18,8 @@ use crate::host::ChannelSpec;
 const USERD_BYTES: u64 = 512;
 /// Bytes of one notifier.
 pub(super) const NOTIFIER_BYTES: u64 = 16;
+/// How long an acquire may take on a channel with PBDMA_ACQUIRE_TIMEOUT (kernel_channel.c: about two seconds).
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The notifier that receives the work submit token unless the client names another.
 const WORK_SUBMIT_TOKEN: u32 = 1;
 
@@ -31,6 +33,7 @@ impl Kernel {
         if Bits::new(&flags).get(&NVOS04_FLAGS::CHANNEL_TYPE)? != NVOS04_FLAGS::CHANNEL_TYPE::PHYSICAL {
             return Err(Status::NOT_SUPPORTED.into());
         }
+        let timeout = Bits::new(&flags).get(&NVOS04_FLAGS::CHANNEL_PBDMA_ACQUIRE_TIMEOUT)? != 0;
         let group = match &self.object(a.client, a.parent)?.kind {
             Kind::ChannelGroup { id, engine, space, .. } => Some((*id, *engine, space.clone())),
             _ => None,
@@ -89,6 +92,7 @@ impl Kernel {
             group,
             engine,
             token,
+            acquire_timeout: timeout.then_some(ACQUIRE_TIMEOUT),
         });
         a.set(&P::cid, number.into())?;
         if self.user >= Privilege::Root {

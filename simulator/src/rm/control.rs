@@ -225,6 +225,14 @@ impl Kernel {
         Ok(())
     }
 
+    /// Whether a control is simulated, in some way.
+    #[cfg(test)]
+    pub(super) fn answers(command: u32) -> bool {
+        HANDLERS.iter().any(|(number, _)| *number == command)
+            || BARE.contains(&command)
+            || UNNAMED.iter().any(|(number, _)| *number == command)
+    }
+
     pub(super) fn control_not_supported(&mut self, command: u32) -> Refusal {
         let name = control(command).map_or("control without a name", |row| row.name);
         self.not_supported(format!("{name} ({command:#010x})"))

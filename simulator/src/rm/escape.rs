@@ -33,6 +33,8 @@ enum Handler {
     Record(OnRecord),
     /// By a function of its bytes, which checks their size.
     Bytes(OnBytes),
+    /// By a function of its struct whose `status`, where it has one, is the function's to write.
+    Plain(OnRecord),
     /// Not simulated: refused and remembered.
     Missing,
 }
@@ -50,6 +52,10 @@ const fn record(nr: u32, on: On, handler: OnRecord) -> Row {
 
 const fn bytes(nr: u32, on: On, handler: OnBytes) -> Row {
     Row { nr, on, handler: Handler::Bytes(handler) }
+}
+
+const fn plain(nr: u32, on: On, handler: OnRecord) -> Row {
+    Row { nr, on, handler: Handler::Plain(handler) }
 }
 
 const fn missing(nr: u32, on: On) -> Row {
@@ -87,7 +93,8 @@ const ROWS: &[Row] = &[
     record(number::NV_ESC_CHECK_VERSION_STR, On::Ctl, Kernel::check_version_str),
     bytes(number::NV_ESC_ATTACH_GPUS_TO_FD, On::Ctl, Kernel::attach_gpus_to_fd),
     record(number::NV_ESC_QUERY_DEVICE_INTR, On::Gpu, Kernel::query_device_intr),
-    record(number::NV_ESC_NUMA_INFO, On::Gpu, Kernel::numa_info),
+    // Its `status` is the memory's, not the call's.
+    plain(number::NV_ESC_NUMA_INFO, On::Gpu, Kernel::numa_info),
     missing(number::NV_ESC_SET_NUMA_STATUS, On::Gpu),
     missing(number::NV_ESC_EXPORT_TO_DMABUF_FD, On::Gpu),
     record(number::NV_ESC_SYS_PARAMS, On::Ctl, Kernel::sys_params),
@@ -146,6 +153,19 @@ fn dispatch(kernel: &mut Kernel, fd: Fd, nr: u32, argument: &mut [u8]) -> Result
         Handler::Record(handler) => {
             let layout = layout.ok_or(Errno::EINVAL)?;
             with_record(kernel, layout, argument, "status", |kernel, record| handler(kernel, fd, record))
+        }
+        Handler::Plain(handler) => {
+            let layout = layout.ok_or(Errno::EINVAL)?;
+            let mut record =
+                Record::from_bytes(layout, kernel.branch, argument).map_err(|_| Errno::EFAULT)?;
+            match handler(kernel, fd, &mut record) {
+                Ok(()) => {
+                    argument.copy_from_slice(record.bytes());
+                    Ok(())
+                }
+                Err(Refusal::Errno(errno)) => Err(errno),
+                Err(Refusal::Status(_)) => Err(Errno::EINVAL),
+            }
         }
         Handler::Missing => {
             let refusal = kernel.not_supported(name);

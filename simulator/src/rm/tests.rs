@@ -25,9 +25,11 @@ struct Raw {
 }
 
 mod branches;
+mod catalogue;
 mod channel;
 mod events;
 mod faults;
+mod frontend;
 mod managed;
 mod rules;
 mod sequences;

@@ -390,6 +390,8 @@ pub struct Release {
     /// A reduction in place of a store: the operation's number (0 add, 1 min, 2 max, 3 inc, 4 dec, 5 and, 6 or, 7 xor)
     /// and whether it is signed.
     pub reduction: Option<(u8, bool)>,
+    /// An interrupt after the write: 0 none, 1 always, 2 and 3 on a condition.
+    pub trap_type: u8,
 }
 
 /// A descriptor that is started or changed when this one completes.
@@ -603,6 +605,7 @@ impl Qmd {
         bits.set(&row.reduction_enable, release.reduction.is_some().into())?;
         bits.set(&row.reduction_op, op.into())?;
         bits.set(&row.reduction_format, signed.into())?;
+        bits.set(&row.trap_type, release.trap_type.into())?;
         bits.set(&row.enable, 1)
     }
 
@@ -660,6 +663,7 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
             payload_64: bits.get(&row.payload_64)? != 0,
             membar: bits.get(&row.membar_type)? != 0,
             reduction,
+            trap_type: bits.get(&row.trap_type)? as u8,
         });
     }
     let mut dependents = Vec::new();
@@ -767,6 +771,7 @@ mod tests {
                 payload_64: true,
                 membar: true,
                 reduction: None,
+                trap_type: 1,
             }),
         )
         .unwrap();

@@ -229,6 +229,8 @@ pub fn run(launch: &Launch, paint: Paint) -> Result<(), LaunchError> {
     if let Some(recorder) = &simulated.recorder {
         recorder.note_data();
     }
+    // What is wrong with a cubin is the driver's to say; here it only gives faults their names.
+    let _ = simulated.machine.add_cubin(&bytes);
     let profiles = observe(launch, &simulated);
     let done: Result<Vec<Done>, LaunchError> = (0..simulated.machine.gpu_count())
         .map(|gpu| one(launch, &simulated, &simulated.device(gpu)?, gpu, &bytes, &kernel.name))

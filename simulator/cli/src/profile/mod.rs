@@ -3,7 +3,6 @@
 //! The counts come from [`nv_simulator`], which executes the machine code; nothing is sampled. What a cubin does not say
 //! (names, source lines) is left out.
 
-mod lines;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -14,7 +13,7 @@ use nv_simulator::{
 use sass::Arch;
 use serde_json::{Value, json};
 
-pub use lines::Lines;
+pub use nv_simulator::source::Lines;
 
 /// Instructions that are named as the hottest.
 const HOTTEST: usize = 5;

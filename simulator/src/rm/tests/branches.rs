@@ -3,7 +3,7 @@
 use super::{channel::Bench, *};
 
 /// A version of each branch, as its modules report it.
-const VERSIONS: [(Branch, &str); 9] = [
+pub(super) const VERSIONS: [(Branch, &str); 9] = [
     (Branch::R535, "535.288.01"),
     (Branch::R550, "550.163.01"),
     (Branch::R560, "560.35.03"),
@@ -98,6 +98,80 @@ fn uvm_copies_the_modules_own_size_whatever_the_client_was_built_for() {
     let raw = Raw::on(builder("580.159.04"), Branch::R580);
     let mut new = Record::zeroed(&P::STRUCT, Branch::R590);
     assert_eq!(raw.machine.ioctl(raw.uvm, u::UVM_FREE, new.bytes_mut()), Err(Errno::EFAULT));
+}
+
+#[test]
+fn rm_alloc_reads_the_modules_own_size_whatever_the_client_was_built_for() {
+    use rm::{NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as Channel, NVOS21_PARAMETERS as P};
+    /// A page that nothing follows.
+    const EDGE: u64 = 0x5a00_0000_0000;
+    let old = Channel::STRUCT.size(Branch::R565) as u64;
+    assert_eq!((old, Channel::STRUCT.size(Branch::R570)), (360, 368));
+    for (branch, version) in VERSIONS {
+        let raw = Raw::on(builder(version), branch);
+        let device = raw.device();
+        let group = raw.group(device);
+        let memory = raw.memory(device, class::NV01_MEMORY_SYSTEM, PAGE).unwrap();
+        let fd = raw.machine.open(Node::Ctl).unwrap();
+        assert_eq!(raw.map_memory(device, memory, PAGE, fd), Status::NV_OK);
+        let page = raw.machine.mmap(fd, Mapping { address: Some(EDGE), length: PAGE, offset: 0 }).unwrap();
+        let fields = [
+            (&P::hRoot, raw.client.into()),
+            (&P::hObjectParent, group.into()),
+            (&P::hClass, class::HOPPER_CHANNEL_GPFIFO_A.into()),
+            (&P::pAllocParms, page + PAGE - old),
+            // What the client says is not looked at.
+            (&P::paramsSize, old),
+        ];
+        let result = raw.escape(raw.ctl, number::NV_ESC_RM_ALLOC, &P::STRUCT, &fields).map(|_| ());
+        // A struct of 360 bytes at the end of the client's memory.
+        let expected = if branch < Branch::R570 { Ok(()) } else { Err(Errno::EFAULT) };
+        assert_eq!(result, expected, "{version}");
+        raw.machine.munmap(page, PAGE).unwrap();
+    }
+}
+
+#[test]
+fn a_channel_of_a_client_of_595_fails_under_610_where_every_field_has_moved() {
+    use rm::NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P;
+    for (branch, version, built_for) in [
+        (Branch::R595, "595.45.04", Branch::R595),
+        (Branch::R610, "610.43.02", Branch::R610),
+        (Branch::R610, "610.43.02", Branch::R595),
+        (Branch::R595, "595.45.04", Branch::R610),
+    ] {
+        let raw = Raw::on(builder(version), branch);
+        let (device, _, uuid, space) = raw.with_space();
+        assert_eq!(raw.register_space(&uuid, space), Status::NV_OK);
+        let group = raw.group(device);
+        let share = raw.share(group, space).unwrap();
+        let memory = raw.memory(device, class::NV01_MEMORY_LOCAL_USER, 2 << 20).unwrap();
+        let mut params = Record::zeroed(&P::STRUCT, built_for);
+        for (field, value) in [
+            (&P::gpFifoOffset, 0x10_0000_0000),
+            (&P::gpFifoEntries, 0x400),
+            (&P::hContextShare, share.into()),
+            (&P::hUserdMemory, memory.into()),
+            (&P::userdOffset, 0x2000),
+        ] {
+            params.set(field, value).unwrap();
+        }
+        // Whatever the other branch's struct has beyond it.
+        let mut bytes = params.bytes().to_vec();
+        bytes.resize(512, 0);
+        let status = {
+            use rm::NVOS21_PARAMETERS as Call;
+            let fields = [
+                (&Call::hRoot, raw.client.into()),
+                (&Call::hObjectParent, group.into()),
+                (&Call::hClass, class::HOPPER_CHANNEL_GPFIFO_A.into()),
+                (&Call::pAllocParms, bytes.as_mut_ptr().expose_provenance() as u64),
+            ];
+            let call = raw.escape(raw.ctl, number::NV_ESC_RM_ALLOC, &Call::STRUCT, &fields).unwrap();
+            Status(call.get(&Call::status).unwrap() as u32)
+        };
+        assert_eq!(status == Status::NV_OK, branch == built_for, "{built_for} under {version}: {status}");
+    }
 }
 
 #[test]

@@ -107,6 +107,11 @@ impl Bench {
 
     /// A channel of a group with the generation's compute and copy classes.
     pub(super) fn channel(&mut self, group: u32, share: u32) -> Gpfifo {
+        self.channel_with(group, share, 0)
+    }
+
+    /// The same with flags.
+    pub(super) fn channel_with(&mut self, group: u32, share: u32, flags: u64) -> Gpfifo {
         use rm::{
             NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P,
             NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as Token,
@@ -129,6 +134,7 @@ impl Bench {
             &P::STRUCT,
             &[
                 (&P::hObjectError, error.into()),
+                (&P::flags, flags),
                 (&P::gpFifoOffset, WORK + at),
                 (&P::gpFifoEntries, ENTRIES),
                 (&P::hContextShare, share.into()),

@@ -1,4 +1,4 @@
-//! The rules of the kernel module that are simulated, each with its source and the test that holds it.
+//! The rules of the kernel module and of the card that are simulated, each with its source and the test that holds it.
 //!
 //! `simulator/RULES.md` is this table; `UPDATE_RULES=1 cargo test -p nv-simulator table_of_rules` writes it anew.
 
@@ -13,8 +13,12 @@ enum Source {
     Recorded,
     /// A file of NVIDIA/open-gpu-kernel-modules.
     Cited(&'static str),
+    /// A file of NVIDIA/open-gpu-doc.
+    Documented(&'static str),
+    /// The structs of google/gvisor, `pkg/abi/nvgpu`.
+    Gvisor,
 }
-use Source::{Cited, Measured, Recorded};
+use Source::{Cited, Documented, Gvisor, Measured, Recorded};
 
 struct Rule {
     part: &'static str,
@@ -33,6 +37,10 @@ const SERVER: Source = Cited("resserv/src/rs_server.c");
 const CHANNEL: Source = Cited("gpu/fifo/kernel_channel.c");
 const EVENT: Source = Cited("rmapi/event.c");
 const UVM: Source = Cited("nvidia-uvm/uvm_va_range.c");
+const PBDMA: Source = Documented("manuals/ampere/ga100/dev_pbdma.ref.txt");
+const COMPUTE: Source = Documented("classes/compute/clc9c0.h");
+const QMD: Source = Documented("classes/compute/clc9c0qmd.h");
+const COPY: Source = Documented("classes/dma-copy/clc7b5.h");
 const POLICY: Source = Cited("nvidia-uvm/uvm_policy.c");
 
 #[rustfmt::skip]
@@ -45,6 +53,10 @@ const RULES: &[Rule] = &[
     rule("ioctl", "RM_ALLOC_MEMORY needs a registered GPU descriptor, flags and mapped pages", ESCAPE, "an_os_descriptor_needs_a_registered_descriptor_and_mapped_pages"),
     rule("ioctl", "one CPU mapping per descriptor, of the right node and exact size", ESCAPE, "one_cpu_mapping_per_descriptor_of_the_right_node_and_size"),
     rule("ioctl", "RM_MAP_MEMORY answers how it mapped in its flags", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
+    rule("ioctl", "SYS_PARAMS: another second value is EBUSY", ESCAPE, "the_memory_block_size_stays_what_it_was_first"),
+    rule("ioctl", "ATTACH_GPUS_TO_FD: once, known GPUs; it attaches without an open node", ESCAPE, "gpus_are_attached_once_to_a_control_file"),
+    rule("ioctl", "IOCTL_XFER_CMD carries a call by pointer", ESCAPE, "a_call_may_come_in_an_envelope"),
+    rule("ioctl", "what is not simulated is refused and listed", ESCAPE, "ioctls_that_are_not_simulated_are_refused_and_listed"),
     rule("handles", "clients from 0xc1d00000, objects from 0xcaf00000; any free handle may be chosen", Measured, "handles_are_given_from_the_modules_ranges"),
     rule("handles", "a client's handles are bound to its file", CLIENT, "another_files_clients_are_invalid"),
     rule("handles", "a channel group takes two handles more", Recorded, "tinygrad_gets_the_answers_that_the_card_gave"),
@@ -56,6 +68,7 @@ const RULES: &[Rule] = &[
     rule("alloc", "a context DMA lies inside its memory and goes with it", Cited("gpu/mem_mgr/context_dma.c"), "a_context_dma_is_a_window_inside_its_memory"),
     rule("alloc", "an NV50_MEMORY_VIRTUAL keeps its addresses while nothing is mapped there", Cited("mem_mgr/virtual_mem.c"), "virtual_ranges_are_kept_apart_while_nothing_is_mapped_there"),
     rule("alloc", "RM_VID_HEAP_CONTROL allocates, frees, and tells the heap's state", Cited("mem_mgr/video_mem.c"), "the_heap_control_allocates_tells_and_frees"),
+    rule("alloc", "the depth of the tree is limited: 0x16", SERVER, "the_tree_of_objects_has_a_limited_depth"),
     rule("free", "children and dependants go first; a second time is no error", Measured, "freeing_takes_the_children_and_a_second_time_is_no_error"),
     rule("free", "closing the control file frees its clients", CLIENT, "closing_the_control_file_frees_its_clients"),
     rule("free", "nothing is left after any sequence of calls", SERVER, "nothing_is_left_when_a_sequence_is_over"),
@@ -72,6 +85,7 @@ const RULES: &[Rule] = &[
     rule("channel", "construction checks: context share, address space, engine, notifier, flags, ring", CHANNEL, "a_channel_is_built_scheduled_and_registered"),
     rule("channel", "a context share needs a space that UVM owns", Measured, "uvm_registers_each_gpu_and_address_space_once"),
     rule("channel", "the token carries runlist and channel id, the first id is 10", Measured, "a_channel_is_built_scheduled_and_registered"),
+    rule("channel", "RESET_CHANNEL, time slices, GET_CLASS_ENGINEID", Cited("ctrl/ctrl906f.h"), "channels_are_reset_stopped_and_described_by_controls"),
     rule("event", "ALLOC_OS_EVENT once per client and descriptor", Measured, "an_os_event_is_made_once_per_client_and_descriptor"),
     rule("event", "kernel callbacks are not for clients; a notifier is armed once", EVENT, "an_event_object_needs_its_descriptor_and_a_notifier_is_armed_once"),
     rule("event", "RC_ERROR carries the Xid, info16 is 0xe9", Measured, "each_measured_stimulus_gives_its_xid_notifier_event_and_a_silent_ring"),
@@ -87,6 +101,9 @@ const RULES: &[Rule] = &[
     rule("uvm", "REGISTER_GPU and REGISTER_GPU_VASPACE: once, known, externally owned", Measured, "uvm_registers_each_gpu_and_address_space_once"),
     rule("uvm", "external ranges: alignment, overlap, exact free and validate", Measured, "external_ranges_do_not_overlap_and_are_freed_exactly"),
     rule("uvm", "MAP_EXTERNAL_ALLOCATION: order of checks, replace at page size, lifetime", Measured, "mapping_replaces_at_page_size_and_outlives_the_handle"),
+    rule("uvm", "MAP_EXTERNAL_ALLOCATION: counts and types before GPUs, GPUs before addresses", Measured, "mapping_attributes_are_checked_before_gpus_and_addresses"),
+    rule("uvm", "REGISTER_CHANNEL and UNREGISTER_CHANNEL: GPU, channel, room for buffers, once", Cited("nvidia-uvm/uvm_user_channel.c"), "a_channel_is_registered_where_its_buffers_have_room"),
+    rule("uvm", "every call is answered, or refused and listed", Cited("nvidia-uvm/uvm_linux_ioctl.h"), "every_uvm_call_is_answered_or_refused_and_listed"),
     rule("uvm", "channels of one group share their buffers' range", Recorded, "libcuda_gets_the_answers_that_the_card_gave"),
     rule("uvm", "GPUs behind NVLink are peers from the start and cannot be made or unmade", Measured, "gpus_behind_nvlink_are_peers_from_the_start"),
     rule("uvm", "peer access: a pair, once; the mappings end with it", UVM, "peers_memory_goes_when_peer_access_ends"),
@@ -103,6 +120,48 @@ const RULES: &[Rule] = &[
     rule("branch", "control parameters of another branch are 0x1f", Measured, "control_parameters_of_another_branch_are_invalid_argument"),
     rule("branch", "UVM copies its own size", Cited("nvidia-uvm/uvm_ioctl.h"), "uvm_copies_the_modules_own_size_whatever_the_client_was_built_for"),
     rule("branch", "range groups, atomics, DISCARD, WAIT_OPEN_COMPLETE come and go", Cited("nvidia-uvm/uvm_linux_ioctl.h"), "calls_come_and_go_with_the_branches"),
+    rule("alloc", "every class: made, or refused as the module refuses it and listed; 0x22 where the branch lacks it", Cited("rmapi/resource_list.h"), "every_class_is_made_or_refused_and_listed"),
+    rule("control", "every control: its size in the branch, answered or 0x56 and listed", Cited("headers at eight tags"), "every_control_checks_its_size_and_is_answered_or_refused_and_listed"),
+    rule("branch", "RM_ALLOC reads the module's own size: past the end of a shorter struct", Measured, "rm_alloc_reads_the_modules_own_size_whatever_the_client_was_built_for"),
+    rule("branch", "610 moves the fields of channel parameters: other clients' channels fail", Gvisor, "a_channel_of_a_client_of_595_fails_under_610_where_every_field_has_moved"),
+    rule("fault", "ESR number, program counter, warp and address of every kind of exception", Cited("ctrl/ctrl83de/ctrl83dedebug.h"), "every_exception_of_a_warp_has_its_number_program_counter_and_address"),
+    rule("fault", "illegal address, misaligned, out of range in shared and local memory, stack overflow", Cited("ctrl/ctrl83de/ctrl83dedebug.h"), "each_fault_of_a_warp_is_told_by_notifier_registers_and_report"),
+    rule("fault", "a program counter outside mapped code", Cited("ctrl/ctrl83de/ctrl83dedebug.h"), "a_program_that_is_nowhere_is_an_invalid_program_counter"),
+    rule("host", "an unknown token is ignored", Documented("manuals/turing/tu104/dev_usermode.ref.txt"), "an_unknown_token_rings_nothing"),
+    rule("host", "the ring wraps; the get pointer follows and runs ahead", Measured, "the_ring_wraps_and_the_get_pointer_follows"),
+    rule("host", "the get pointer is past entries that were not executed", Measured, "the_get_pointer_runs_ahead_of_what_is_read"),
+    rule("host", "every header form; 6 is reserved", PBDMA, "every_header_form_reaches_its_methods"),
+    rule("host", "data of a method may lie in the next segment", PBDMA, "data_of_a_method_may_lie_in_the_next_segment"),
+    rule("host", "END_PB_SEGMENT ends the segment", PBDMA, "what_follows_an_end_of_segment_is_not_executed"),
+    rule("host", "sub-device masks", PBDMA, "a_subdevice_mask_without_bit_0_keeps_methods_from_the_gpu"),
+    rule("host", "releases: widths, payload extended with zeroes, time at +8", Measured, "releases_write_their_width_and_the_time"),
+    rule("host", "reductions, and which widths they have", PBDMA, "every_reduction_computes_in_memory"),
+    rule("host", "acquires: equal, strict, circular, and, nor", Measured, "every_acquire_blocks_until_its_condition_holds"),
+    rule("host", "a plain store of the CPU lets an acquire pass", Measured, "acquire_resumes_on_plain_cpu_store"),
+    rule("host", "a failed acquire blocks only its channel", PBDMA, "a_blocked_acquire_holds_only_its_channel"),
+    rule("host", "acquires time out (bit 26) only on channels that ask for it", PBDMA, "an_acquire_times_out_only_on_a_channel_that_limits_it"),
+    rule("host", "channel flag 27 asks for the timeout of two seconds", CHANNEL, "channels_with_an_acquire_timeout_die_of_it"),
+    rule("host", "SEMAPHOREA to D", PBDMA, "the_old_semaphore_methods_work"),
+    rule("host", "non-stall interrupts reach the module", PBDMA, "interrupts_reach_the_kernel_modules_side"),
+    rule("host", "interrupt bits of PBDMA errors", Measured, "pbdma_faults_name_the_interrupt_bit_that_the_card_prints"),
+    rule("host", "bad entries and pointers: GPENTRY, GPPTR, MMU", PBDMA, "bad_ring_entries_and_pointers_are_faults"),
+    rule("host", "Xids of host, class, method and value errors", Measured, "faults_have_the_xid_of_the_card"),
+    rule("host", "a fault ends its group and no other", Measured, "a_fault_ends_its_group_and_no_other"),
+    rule("copy", "a copy faults on what is not mapped", Measured, "a_copy_faults_on_what_is_not_mapped"),
+    rule("copy", "lines by signed pitches; a single line ignores them", COPY, "a_copy_of_several_lines_follows_signed_pitches"),
+    rule("copy", "remapped components and constants", COPY, "remapped_components_are_swizzled_and_may_keep_the_target"),
+    rule("copy", "a component that the source lacks is a bad value", COPY, "a_component_that_the_source_lacks_is_a_bad_value"),
+    rule("copy", "semaphores of one, two and four words, and reductions", COPY, "copy_semaphores_have_one_two_or_four_words_and_reduce"),
+    rule("copy", "what is not simulated is a fault that says so", COPY, "copies_that_are_not_simulated_say_so"),
+    rule("compute", "inline data goes to memory", Measured, "inline_data_goes_to_memory_in_every_header_form"),
+    rule("compute", "report semaphores: widths, time, reductions", COMPUTE, "report_semaphores_are_released_and_reduced"),
+    rule("compute", "state is known, or has an effect that is listed", COMPUTE, "state_is_known_or_listed"),
+    rule("compute", "which PCAS actions launch", COMPUTE, "every_scheduling_form_launches_and_the_others_do_not"),
+    rule("compute", "dependent QMDs run after each other", QMD, "a_chain_of_dependents_runs_in_order"),
+    rule("compute", "QMD releases, their sizes and reductions", QMD, "a_qmd_reaches_the_executor_and_releases_its_semaphores"),
+    rule("compute", "QMD releases raise interrupts", QMD, "a_release_may_raise_an_interrupt_always_and_not_on_a_condition"),
+    rule("compute", "the scheduler refuses what an SM cannot hold", QMD, "the_scheduler_refuses_what_does_not_fit_an_sm"),
+    rule("compute", "Hopper hangs on V03_00 and QMD_TYPE QUEUE without an error", Measured, "hopper_hangs_on_a_version_3_descriptor_without_any_error"),
     rule("input", "no argument and no parameters make the module panic", SERVER, "no_argument_makes_the_module_panic"),
 ];
 
@@ -110,8 +169,13 @@ const RULES: &[Rule] = &[
 const TESTS: &[&str] = &[
     include_str!("../tests.rs"),
     include_str!("branches.rs"),
+    include_str!("catalogue.rs"),
+    include_str!("../debugger.rs"),
+    include_str!("../../host/tests.rs"),
+    include_str!("../../engine/tests.rs"),
     include_str!("events.rs"),
     include_str!("faults.rs"),
+    include_str!("frontend.rs"),
     include_str!("managed.rs"),
     include_str!("sequences.rs"),
     include_str!("sharing.rs"),
@@ -120,9 +184,9 @@ const TESTS: &[&str] = &[
 
 fn table() -> String {
     let mut text = String::from(
-        "# Rules of the kernel module\n\n\
-         What the simulated resource manager and UVM hold to, where it is known from, and the test that fails where\n\
-         it is broken. Written by `UPDATE_RULES=1 cargo test -p nv-simulator table_of_rules`.\n\n\
+        "# Rules of the kernel module and of the card\n\n\
+         What the simulated resource manager, UVM, host and engines hold to, where it is known from, and the test that\n\
+         fails where it is broken. Written by `UPDATE_RULES=1 cargo test -p nv-simulator table_of_rules`.\n\n\
          | part | rule | source | test |\n| --- | --- | --- | --- |\n",
     );
     for rule in RULES {
@@ -130,6 +194,8 @@ fn table() -> String {
             Measured => "measured on an H200".to_owned(),
             Recorded => "recorded from an H200".to_owned(),
             Cited(file) => format!("open-gpu-kernel-modules: {file}"),
+            Gvisor => "gvisor: pkg/abi/nvgpu".to_owned(),
+            Documented(file) => format!("open-gpu-doc: {file}"),
         };
         let _ = writeln!(text, "| {} | {} | {source} | `{}` |", rule.part, rule.rule, rule.test);
     }
