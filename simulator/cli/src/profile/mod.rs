@@ -3,7 +3,6 @@
 //! The counts come from [`nv_simulator`], which executes the machine code; nothing is sampled. What a cubin does not say
 //! (names, source lines) is left out.
 
-
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use nv_simulator::{

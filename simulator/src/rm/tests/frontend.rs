@@ -221,24 +221,3 @@ fn channels_are_reset_stopped_and_described_by_controls() {
     std::thread::sleep(std::time::Duration::from_millis(5));
     assert_eq!(bench.get(&other), before, "silent");
 }
-
-#[test]
-fn the_tree_of_objects_has_a_limited_depth() {
-    let raw = Raw::new();
-    let (device, _, uuid, space) = raw.with_space();
-    assert_eq!(raw.register_space(&uuid, space), Status::NV_OK);
-    let mut parent = device;
-    // Events may hang from anything, so from each other.
-    use rm::NV_CONTEXT_DMA_ALLOCATION_PARAMS as P;
-    let memory = raw.memory(device, class::NV01_MEMORY_SYSTEM, PAGE).unwrap();
-    let mut depth = 1;
-    let status = loop {
-        let params = raw.record(&P::STRUCT, &[(&P::hMemory, memory.into()), (&P::limit, PAGE - 1)]);
-        match raw.alloc(raw.client, parent, 0, class::NV01_CONTEXT_DMA, Some(params)) {
-            Ok(handle) => (parent, depth) = (handle, depth + 1),
-            Err(status) => break status,
-        }
-        assert!(depth < 20, "no end");
-    };
-    assert_eq!((status, depth), (Status::ILLEGAL_ACTION, 6));
-}

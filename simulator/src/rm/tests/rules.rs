@@ -68,7 +68,6 @@ const RULES: &[Rule] = &[
     rule("alloc", "a context DMA lies inside its memory and goes with it", Cited("gpu/mem_mgr/context_dma.c"), "a_context_dma_is_a_window_inside_its_memory"),
     rule("alloc", "an NV50_MEMORY_VIRTUAL keeps its addresses while nothing is mapped there", Cited("mem_mgr/virtual_mem.c"), "virtual_ranges_are_kept_apart_while_nothing_is_mapped_there"),
     rule("alloc", "RM_VID_HEAP_CONTROL allocates, frees, and tells the heap's state", Cited("mem_mgr/video_mem.c"), "the_heap_control_allocates_tells_and_frees"),
-    rule("alloc", "the depth of the tree is limited: 0x16", SERVER, "the_tree_of_objects_has_a_limited_depth"),
     rule("free", "children and dependants go first; a second time is no error", Measured, "freeing_takes_the_children_and_a_second_time_is_no_error"),
     rule("free", "closing the control file frees its clients", CLIENT, "closing_the_control_file_frees_its_clients"),
     rule("free", "nothing is left after any sequence of calls", SERVER, "nothing_is_left_when_a_sequence_is_over"),
