@@ -22,8 +22,12 @@ pub const VERSIONS: [&str; 9] = [
 /// Runs every body on a fresh machine whose kernel module has that version.
 fn passes_under(version: &str) {
     assert!(VERSIONS.contains(&version), "{version}");
-    let suites =
-        [device::bodies::BODIES, kernels::cases::BODIES, launches::bodies::BODIES, faults::bodies::BODIES];
+    let suites = [
+        device::bodies::BODIES,
+        kernels::cases::KERNEL_BODIES,
+        launches::bodies::BODIES,
+        faults::bodies::BODIES,
+    ];
     for (name, body) in suites.into_iter().chain([raw::bodies::BODIES]).flatten() {
         eprintln!("{name} under {version}");
         Place::simulated_under("ada", &[Profile::ad102()], version).run(body);

@@ -195,9 +195,9 @@ macro_rules! everywhere {
         }
     )*};
     (kernels: $($body:ident)*) => {
-        /// The bodies that need one GPU, by name.
+        /// The bodies that run kernels, by name.
         #[allow(dead_code)]
-        pub const BODIES: &[(&str, fn(&$crate::Place))] = &[$((stringify!($body), $body)),*];
+        pub const KERNEL_BODIES: &[(&str, fn(&$crate::Place))] = &[$((stringify!($body), $body)),*];
         $(
         mod $body {
             $crate::everywhere!(@place on_ada, $body, [ad102]);
