@@ -172,6 +172,7 @@ impl Probe {
             payload_64: true,
             membar: true,
             reduction: None,
+            trap_type: 0,
         };
         qmd.set_release(0, Some(release))?;
         bank.resize(0x1000 / 4, 0);

@@ -97,6 +97,7 @@ fn launch(version: Version) -> Qmd {
         payload_64: true,
         membar: true,
         reduction: None,
+        trap_type: 0,
     };
     qmd.set_release(0, Some(release)).unwrap();
     qmd.set_dependent(0, Some(Dependent { address: 0x10_0041_0000, action: 1, prefetch: true })).unwrap();
