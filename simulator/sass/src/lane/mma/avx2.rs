@@ -9,7 +9,7 @@
 //! for (infinities, NaNs, exponents near the ends of BF16 and TF32) are for the long way.
 //!
 //! Where all factors are small whole numbers times one power of two, and so are the addends, nothing is ever cut
-//! off, and the sums are sums of 16-bit products: see [`whole`].
+//! off, and the sums are sums of 16-bit products: see `whole`.
 //!
 //! The functions are safe for code that has the features itself; any other caller must know the processor.
 
