@@ -8,6 +8,8 @@ PACKAGES = ["numpy", "pytest", "pytest-timeout", "hypothesis", "nvidia-cuda-nvrt
             "nvidia-cuda-runtime", "nvidia-cuda-crt"]
 # What a table names beside its results.
 TOLD = ["tinygrad", "numpy", "nvidia-cuda-nvrtc"]
+# The version that pip finds by itself.
+NEWEST = "newest"
 
 
 def target() -> pathlib.Path:
@@ -40,12 +42,14 @@ def tool() -> pathlib.Path:
 
 
 def python(tinygrad: str | None) -> pathlib.Path:
-  """Python of an environment with the packages, and with that version of tinygrad if one is named."""
+  """Python of an environment with the packages, and with that version of tinygrad if one is named. The variable
+  CONFORMANCE_PYTHON names one that has them all, for a machine that reaches no index."""
+  if given := os.environ.get("CONFORMANCE_PYTHON"): return pathlib.Path(given)
   place = folder() / f"venv-{tinygrad or 'checkout'}"
   binary = place / "bin" / "python"
   if not binary.exists() and subprocess.run([sys.executable, "-m", "venv", place]).returncode != 0:
     sys.exit(f"No Python environment could be made in {place}.")
-  wanted = PACKAGES + ([f"tinygrad=={tinygrad}"] if tinygrad else [])
+  wanted = PACKAGES + (["--upgrade", "tinygrad"] if tinygrad == NEWEST else [f"tinygrad=={tinygrad}"] if tinygrad else [])
   # tinygrad's CPU device calls a program named clang.
   if shutil.which("clang") is None: wanted.append("ziglang")
   if subprocess.run([binary, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]).returncode != 0:
@@ -57,6 +61,11 @@ def python(tinygrad: str | None) -> pathlib.Path:
   return binary
 
 
+def version(python: pathlib.Path, package: str) -> str:
+  ask = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+  return subprocess.run([python, "-c", ask, package], capture_output=True, text=True).stdout.strip()
+
+
 def versions(python: pathlib.Path) -> str:
   ask = "import sys, importlib.metadata as m; print(', '.join(f'{d.metadata[\"Name\"]} {d.version}' for d in m.distributions()" \
         " if d.metadata['Name'] in sys.argv[1:]))"
@@ -66,7 +75,7 @@ def versions(python: pathlib.Path) -> str:
 
 @dataclasses.dataclass
 class Result:
-  """What came of a run of pytest: the outcome of each test, the exit code of the tool, and what was said."""
+  """What came of a run of pytest: the outcome of each test, the exit code, what was said, and the seconds that tests took."""
   outcomes: dict[str, str]
   code: int | None
   said: str
@@ -82,26 +91,53 @@ class Result:
 HEADINGS = f"{'GPUs':>5}{'passed':>8}{'skipped':>8}{'failed':>8}{'seconds':>8}"
 
 
-def run(tool: pathlib.Path, python: pathlib.Path, options: list[str], arguments: list[str], folder: pathlib.Path, report: pathlib.Path,
-        limit: int, **variables: str) -> Result:
-  """Runs pytest on simulated GPUs."""
-  report.unlink(missing_ok=True)
+def merge(results: list[Result]) -> Result:
+  """The results of several runs as one."""
+  outcomes = {name: outcome for result in results for name, outcome in result.outcomes.items()}
+  code = next((result.code for result in results if result.code != 0), 0)
+  return Result(outcomes, code, "".join(result.said for result in results), sum(result.seconds for result in results))
+
+
+def key(test: str) -> str:
+  """The name in a report of what pytest's command line calls `folder/file.py::Class::test`."""
+  return test.replace(".py::", ".").replace("/", ".").replace("::", ".")
+
+
+def variables(python: pathlib.Path) -> dict[str, str]:
   # Workers that tinygrad replaces after 16 compilations each cost more than they save.
   # And tinygrad gives a GPU up after 30 s, which a long kernel takes on a busy machine.
-  environment = {"PARALLEL": "0", "HCQDEV_WAIT_TIMEOUT_MS": "600000", **os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parents[1]),
-                 "CACHEDB": str(target() / "conformance" / "cache.db"), **variables}
-  command = [tool, "run", "--report", *options, "--", python, "-m", "pytest", "-q", "--timeout", "300", "--tb=short",
-             "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
+  return {"PARALLEL": "0", "HCQDEV_WAIT_TIMEOUT_MS": "600000", **os.environ, "DEV": "NV", "PATH": f"{python.parent}:{os.environ['PATH']}",
+          "VIRTUAL_ENV": str(python.parents[1]), "CACHEDB": str(folder() / "cache.db"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+PYTEST = ["-m", "pytest", "-q", "--timeout", "300", "--tb=short", "-p", "no:cacheprovider"]
+
+
+def collect(python: pathlib.Path, file: str, folder: pathlib.Path, **more: str) -> list[str]:
+  """The names of a file's tests, as pytest's command line takes them."""
+  said = subprocess.run([python, *PYTEST, "-p", "torch_stand_in", "--collect-only", file], cwd=folder, env=variables(python) | more,
+                        capture_output=True, text=True).stdout
+  return [line for line in said.splitlines() if "::" in line and not line.startswith("ERROR")]
+
+
+def run(tool: pathlib.Path | None, python: pathlib.Path, gpus: list[str] | None, arguments: list[str], folder: pathlib.Path,
+        report: pathlib.Path, limit: float, **more: str) -> Result:
+  """Runs pytest, on the simulated GPUs that the tool's options `gpus` describe, or as it is."""
+  report.unlink(missing_ok=True)
+  command = [] if gpus is None else [tool, "run", "--report", *gpus, "--"]
+  command += [python, *PYTEST, f"--junitxml={report}", *arguments]
   start = time.monotonic()
   try:
-    done = subprocess.run([str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
+    done = subprocess.run([str(part) for part in command], cwd=folder, env=variables(python) | more, capture_output=True, text=True, timeout=limit)
     code, said = done.returncode, done.stdout[-20000:] + done.stderr
   except subprocess.TimeoutExpired as late:
-    code, said = None, f"stopped after {limit} s\n" + ((late.stdout or b"")[-2000:]).decode(errors="replace")
-  outcomes = {}
+    code, said = None, f"stopped after {limit:.0f} s\n" + ((late.stdout or b"")[-2000:]).decode(errors="replace")
+  outcomes, seconds = {}, time.monotonic() - start
   if report.exists():
-    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-      name = f"{case.get('classname')}.{case.get('name')}"
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    seconds = sum(float(case.get("time") or 0) for case in cases)
+    for case in cases:
       kinds = {child.tag for child in case}
-      outcomes[name] = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
-  return Result(outcomes, code, said, time.monotonic() - start)
+      outcomes[f"{case.get('classname')}.{case.get('name')}"] = \
+        "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+  return Result(outcomes, code, said, seconds)
