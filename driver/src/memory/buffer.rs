@@ -27,18 +27,15 @@ macro_rules! elements {
     ($($type:ty),*) => {$(
         impl sealed::Sealed for $type {
             fn encode(values: &[Self]) -> Vec<u8> {
-                values.iter().flat_map(|value| value.to_le_bytes()).collect()
+                let mut bytes = vec![0; size_of_val(values)];
+                for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+                    *bytes = value.to_le_bytes();
+                }
+                bytes
             }
 
             fn decode(bytes: &[u8]) -> Vec<Self> {
-                bytes
-                    .chunks_exact(size_of::<Self>())
-                    .map(|chunk| {
-                        let mut value = [0; size_of::<Self>()];
-                        value.copy_from_slice(chunk);
-                        Self::from_le_bytes(value)
-                    })
-                    .collect()
+                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes)).collect()
             }
         }
 

@@ -315,37 +315,29 @@ impl Frame {
     }
 }
 
-/// A program's instructions, by where they are.
-struct Program {
-    words: Vec<u128>,
-    /// First word and number of each instruction under test.
-    places: BTreeMap<usize, usize>,
+/// The program around the instructions under test. All programs of a lab are its beginning, so it is assembled once.
+struct Around {
+    /// Loads the inputs.
+    before: Vec<u128>,
+    /// What stands around each instruction under test, by its place: what prepares its results, and what stores them.
+    places: Vec<[Vec<u128>; 2]>,
+    /// Ends the program.
+    after: Vec<u128>,
 }
 
-/// A GPU for one architecture.
-pub struct Lab {
-    arch: Arch,
-    processor: Processor,
-    space: Arc<AddressSpace>,
-}
+impl Around {
+    /// Instructions of one program.
+    const PLACES: usize = 250;
 
-impl Lab {
-    pub fn new(arch: Arch) -> Lab {
-        let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
-        for (at, bytes) in [(CODE, 1 << 21), (BANK, 1 << 16), (DATA, 1 << 23)] {
-            let backing = Arc::new(Backing::new("instructions", bytes).expect("small"));
-            space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
-        }
-        let bank: Vec<u8> = [0, CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
-        space.snapshot().write(BANK + CONSTANT.0 as u64 - 8, &bank).expect("mapped");
-        let description = BANK >> 4 | u64::from(BANK_BYTES >> 4) << 45;
-        space.snapshot().write(BANK + DESCRIPTION_AT as u64, &description.to_le_bytes()).expect("mapped");
-        let configuration = Configuration { threads: 1, ..Configuration::default() };
-        Lab { arch, processor: Processor::new(configuration), space }
+    fn new(arch: Arch) -> Self {
+        let places = (0..Self::PLACES).map(|place| [Self::prepare(arch), Self::store(arch, place)]).collect();
+        let mut after = Frame { arch, words: Vec::new() };
+        after.push(Op::Exit, &[], &[]);
+        Self { before: Self::load(arch), places, after: after.words }
     }
 
-    fn program(&self, instructions: &[(usize, &Instruction)]) -> Program {
-        let mut frame = Frame { arch: self.arch, words: Vec::new() };
+    fn load(arch: Arch) -> Vec<u128> {
+        let mut frame = Frame { arch, words: Vec::new() };
         frame.push(Op::S2r, &[], &[register(0), Operand::Special(SpecialRegister::TID_X)]);
         frame.mov(ADDRESS, DATA);
         let four = Operand::Immediate { bits: 4, kind: sass::ImmediateKind::Unsigned };
@@ -367,25 +359,75 @@ impl Lab {
             frame.load(SCRATCH, 6 + i);
             frame.set(index, SCRATCH);
         }
-        let mut places = BTreeMap::new();
-        for (place, &(number, instruction)) in instructions.iter().enumerate() {
-            frame.mov(RESULT, BEFORE & 0xffff_ffff);
-            frame.mov(RESULT + 1, BEFORE >> 32);
-            frame.set(2, Operand::RZ);
-            frame.set(3, Operand::RZ);
-            places.insert(frame.words.len(), number);
-            frame.words.push(instruction.word);
-            let slot = INPUTS + place * RESULTS;
-            frame.store(RESULT, slot);
-            frame.store(RESULT + 1, slot + 1);
-            for (i, index) in [2, 3].into_iter().enumerate() {
-                let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
-                frame.push(Op::Sel, &[], &operands);
-                frame.store(SCRATCH, slot + 2 + i);
-            }
+        frame.words
+    }
+
+    fn prepare(arch: Arch) -> Vec<u128> {
+        let mut frame = Frame { arch, words: Vec::new() };
+        frame.mov(RESULT, BEFORE & 0xffff_ffff);
+        frame.mov(RESULT + 1, BEFORE >> 32);
+        frame.set(2, Operand::RZ);
+        frame.set(3, Operand::RZ);
+        frame.words
+    }
+
+    fn store(arch: Arch, place: usize) -> Vec<u128> {
+        let mut frame = Frame { arch, words: Vec::new() };
+        let slot = INPUTS + place * RESULTS;
+        frame.store(RESULT, slot);
+        frame.store(RESULT + 1, slot + 1);
+        for (i, index) in [2, 3].into_iter().enumerate() {
+            let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
+            frame.push(Op::Sel, &[], &operands);
+            frame.store(SCRATCH, slot + 2 + i);
         }
-        frame.push(Op::Exit, &[], &[]);
-        Program { words: frame.words, places }
+        frame.words
+    }
+
+    /// The program with these instructions, as many as there are places.
+    fn program(&self, instructions: &[(usize, &Instruction)]) -> Program {
+        let mut words = self.before.clone();
+        let mut places = BTreeMap::new();
+        for ([prepare, store], &(number, instruction)) in self.places.iter().zip(instructions) {
+            words.extend(prepare);
+            places.insert(words.len(), number);
+            words.push(instruction.word);
+            words.extend(store);
+        }
+        words.extend(&self.after);
+        Program { words, places }
+    }
+}
+
+/// A program's instructions, by where they are.
+struct Program {
+    words: Vec<u128>,
+    /// First word and number of each instruction under test.
+    places: BTreeMap<usize, usize>,
+}
+
+/// A GPU for one architecture.
+pub struct Lab {
+    arch: Arch,
+    around: Around,
+    processor: Processor,
+    space: Arc<AddressSpace>,
+}
+
+impl Lab {
+    pub fn new(arch: Arch) -> Lab {
+        let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
+        for (at, bytes) in [(CODE, 1 << 21), (BANK, 1 << 16), (DATA, 1 << 23)] {
+            let backing = Arc::new(Backing::new("instructions", bytes).expect("small"));
+            space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
+        }
+        let bank: Vec<u8> = [0, CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        space.snapshot().write(BANK + CONSTANT.0 as u64 - 8, &bank).expect("mapped");
+        let description = BANK >> 4 | u64::from(BANK_BYTES >> 4) << 45;
+        space.snapshot().write(BANK + DESCRIPTION_AT as u64, &description.to_le_bytes()).expect("mapped");
+        let configuration = Configuration { threads: 1, ..Configuration::default() };
+        let processor = Processor::new(configuration);
+        Lab { arch, around: Around::new(arch), processor, space }
     }
 
     /// Runs each instruction on every input. What cannot run yields the fault's name instead.
@@ -404,9 +446,9 @@ impl Lab {
         }
         let mut results: Vec<Option<Result<Vec<Output>, String>>> = vec![None; instructions.len()];
         while let Some(first) = results.iter().position(Option::is_none) {
-            let waiting = (first..instructions.len()).filter(|&i| results[i].is_none()).take(250);
+            let waiting = (first..instructions.len()).filter(|&i| results[i].is_none()).take(Around::PLACES);
             let batch: Vec<(usize, &Instruction)> = waiting.map(|i| (i, &instructions[i])).collect();
-            let program = self.program(&batch);
+            let program = self.around.program(&batch);
             let bytes: Vec<u8> = program.words.iter().flat_map(|word| word.to_le_bytes()).collect();
             map.write(CODE, &bytes).expect("mapped");
             let mut constant_buffers = [None; 8];
