@@ -262,6 +262,3 @@ impl FloatMode {
     pub const PLAIN: FloatMode =
         FloatMode { rounding: Rounding::Nearest, subnormals: Subnormals::Keep, saturate: false };
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,11 +4,16 @@ use super::{Accumulator, Factor, Numerics};
 
 /// A factor or addend: `significand * 2^(exponent - fraction bits)`, not normalised.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Term {
+pub struct Term {
+    /// Its sign.
     pub negative: bool,
+    /// It is no number.
     pub nan: bool,
+    /// It is infinite.
     pub infinite: bool,
+    /// Of the significand's highest place.
     pub exponent: i32,
+    /// With the place before the point.
     pub significand: u32,
 }
 
@@ -60,11 +65,11 @@ const fn align(significand: u32, shift: i32) -> i64 {
 }
 
 /// Most products of one step.
-pub(super) const STEP: usize = 16;
+pub const STEP: usize = 16;
 
 /// One fused step: the addend plus the sum of the products. Terms are cut off below the largest
 /// exponent's last kept place, added exactly, and rounded once. A zero result is +0.
-pub(super) fn step(
+pub fn step(
     factors: [Factor; 2],
     accumulator: Accumulator,
     numerics: Numerics,

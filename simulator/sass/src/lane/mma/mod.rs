@@ -11,9 +11,9 @@
 pub mod avx2;
 mod double;
 mod float;
-mod fused;
+pub mod fused;
 mod integer;
-mod layout;
+pub mod layout;
 mod sparse;
 
 pub use double::{Pair, dmma};
@@ -117,6 +117,3 @@ pub fn hmma(
     let form = FloatMatrix { factors: [factor; 2], accumulator, k, sparse: false };
     float_mma(form, numerics, a, b, c, None)
 }
-
-#[cfg(test)]
-mod tests;

@@ -33,7 +33,7 @@ impl Sparsity<'_> {
     /// Dense row of B that the stored `column` of A meets, for types of at most 16 bits. `bits` is the
     /// element's width, `k` the number of dense columns. Elements of four bits are selected in pairs.
     #[inline(always)]
-    pub(super) fn dense_row(self, bits: usize, k: usize, row: usize, column: usize) -> usize {
+    pub fn dense_row(self, bits: usize, k: usize, row: usize, column: usize) -> usize {
         let unit = if bits == 4 { column / 2 } else { column };
         let groups = if bits == 4 { k / 8 } else { k / 4 };
         let indices = self.indices(bits == 16, groups, row, unit / 2) as usize;

@@ -1,13 +1,15 @@
 //! Every tensor-core form against results recorded from an H200.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod operands;
 
 use operands::{Kind, Tile};
 
-use super::*;
-use crate::lane::convert::{self, Fp8};
-use crate::lane::half::{self, HalfFormat, HalfMode};
-use crate::lane::{FloatMode, Rounding, float};
+use sass::lane::convert::{self, Fp8};
+use sass::lane::half::{self, HalfFormat, HalfMode};
+use sass::lane::mma::*;
+use sass::lane::{FloatMode, Rounding, float};
 
 /// A form of the fixture: one PTX instruction.
 #[derive(Debug, Clone)]

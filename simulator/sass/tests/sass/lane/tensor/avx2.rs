@@ -1,5 +1,4 @@
 //! The vector form of the floating-point matrix products against the plain one, whose results are those of the card.
-#![cfg(target_arch = "x86_64")]
 
 use sass::lane::mma::{self, Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
 
