@@ -1,8 +1,11 @@
 //! The cubin loader on the fixtures: what it reads, and that no damage makes it panic.
 #![allow(clippy::unwrap_used)]
 
+use fixtures::{
+    properties,
+    property::{list, within},
+};
 use nv_driver::program::{Cubin, CubinError, Dialect};
-use proptest::prelude::*;
 
 #[test]
 fn every_fixture_loads_with_its_kernels_and_parameter_base() {
@@ -110,11 +113,8 @@ fn every_byte_flipped_and_every_truncation_is_an_error_or_harmless() {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_overwritten_run_is_an_error_or_harmless(
-        start in 0usize..4096, run in proptest::collection::vec(any::<u8>(), 1..16),
-    ) {
+properties! { 256 cases;
+    fn any_overwritten_run_is_an_error_or_harmless(start in within(0usize..4096), run in list::<u8>(1..16)) {
         let mut bytes = fixtures::cubin("sm_90", "recursion").unwrap();
         let start = start % bytes.len();
         let length = run.len().min(bytes.len() - start);

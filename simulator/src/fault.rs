@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+pub use crate::rm::{SmState, registers};
+
 use crate::{
     engine::ShaderFault,
     host::ChannelId,

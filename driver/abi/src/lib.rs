@@ -11,9 +11,8 @@
 //! - [`qmd`]: the launch descriptor in each version; [`arch`]: what differs between GPU generations;
 //! - [`dump`]: text of all of it;
 //! - [`ioctl`], [`rm`], [`uvm`]: the kernel interface's numbers, structs, classes, controls and statuses.
-#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+#![warn(clippy::unwrap_used)]
 #![forbid(unsafe_code)]
-#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod arch;
 pub mod branch;

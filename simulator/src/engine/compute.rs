@@ -147,8 +147,8 @@ fn is_of(method: &Method, name: &str) -> bool {
     }
 }
 
-/// Whether a method only changes state.
-pub(super) fn is_state(method: &Method) -> bool {
+/// Whether a method of a compute class only changes state.
+pub fn is_state(method: &Method) -> bool {
     let lists = IDLE_STATE.iter().chain(UNUSED_STATE);
     STATE.contains(&method.name) || lists.into_iter().any(|name| is_of(method, name))
 }

@@ -9,8 +9,6 @@ mod executor;
 mod inline_to_memory;
 mod launch;
 mod profile;
-#[cfg(test)]
-pub(crate) mod tests;
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -21,6 +19,7 @@ use nv_abi::{
     method::{ClassTable, Method, class_table},
 };
 
+pub use compute::is_state;
 pub use executor::{Executor, Grid, GridObserver, Interpreter, ShaderFault};
 pub use profile::{KernelProfile, ProfileError, Profiles};
 

@@ -8,9 +8,7 @@ mod channel;
 mod clock;
 mod pushbuffer;
 mod scheduler;
-pub(crate) mod semaphore;
-#[cfg(test)]
-pub(crate) mod tests;
+pub mod semaphore;
 
 use std::{fmt, sync::Arc, time::Duration};
 

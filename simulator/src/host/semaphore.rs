@@ -8,7 +8,7 @@ use crate::memory::{AddressMap, MmuFault};
 
 /// Bits of a payload that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
+pub enum Width {
     /// 32.
     Word,
     /// 64.
@@ -17,7 +17,7 @@ pub(crate) enum Width {
 
 impl Width {
     /// Bytes of a payload, and the alignment of its semaphore.
-    pub(crate) const fn bytes(self) -> u64 {
+    pub const fn bytes(self) -> u64 {
         match self {
             Self::Word => 4,
             Self::Long => 8,
@@ -27,7 +27,7 @@ impl Width {
 
 /// When an acquire goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Acquire {
+pub enum Acquire {
     /// Memory equals the payload.
     Equal,
     /// Memory is not below the payload, unsigned.
@@ -35,6 +35,7 @@ pub(crate) enum Acquire {
     /// Memory minus payload is not negative at the payload's width.
     CircularGreaterOrEqual,
     /// Memory and payload have a common bit.
+    /// And.
     And,
     /// Some bit is set in neither.
     Nor,
@@ -42,7 +43,7 @@ pub(crate) enum Acquire {
 
 impl Acquire {
     /// Whether `memory` satisfies it.
-    pub(crate) fn passes(self, width: Width, memory: u64, payload: u64) -> bool {
+    pub fn passes(self, width: Width, memory: u64, payload: u64) -> bool {
         let mask = if width == Width::Word { u64::from(u32::MAX) } else { u64::MAX };
         let (memory, payload) = (memory & mask, payload & mask);
         match self {
@@ -60,20 +61,28 @@ impl Acquire {
 
 /// What a reduction does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reduction {
+pub enum Reduction {
+    /// The lesser.
     Min,
+    /// The greater.
     Max,
+    /// Exclusive or.
     Xor,
+    /// And.
     And,
+    /// Or.
     Or,
+    /// The sum.
     Add,
+    /// One more, and zero from the payload on.
     Inc,
+    /// One less, and the payload from zero or above it.
     Dec,
 }
 
 impl Reduction {
     /// By the number that SEM_EXECUTE, SEMAPHORED and the copy engine use; `None` for floating point and reserved.
-    pub(crate) fn from_host(number: u64) -> Option<Self> {
+    pub fn from_host(number: u64) -> Option<Self> {
         use SEM_EXECUTE::REDUCTION;
         // The legacy method numbers its operations alike.
         const _: () = assert!(
@@ -93,7 +102,7 @@ impl Reduction {
     }
 
     /// By the number that compute methods and QMDs use.
-    pub(crate) fn from_graphics(number: u64) -> Option<Self> {
+    pub fn from_graphics(number: u64) -> Option<Self> {
         use nv_abi::compute::AMPERE_COMPUTE_B::REPORT_SEMAPHORE_EXECUTE::REDUCTION_OP as OP;
         Some(match number {
             OP::RED_ADD => Self::Add,
@@ -109,7 +118,7 @@ impl Reduction {
     }
 
     /// Whether hardware has this operation at this width and format.
-    pub(crate) fn is_legal(self, width: Width, signed: bool) -> bool {
+    pub fn is_legal(self, width: Width, signed: bool) -> bool {
         match self {
             Self::Min | Self::Max | Self::Xor | Self::And | Self::Or => true,
             Self::Add => width == Width::Word || !signed,
@@ -118,7 +127,7 @@ impl Reduction {
     }
 
     /// What memory becomes at 64 bits.
-    fn long(self, signed: bool, memory: u64, payload: u64) -> u64 {
+    pub fn long(self, signed: bool, memory: u64, payload: u64) -> u64 {
         match self {
             Self::Min if signed => (memory as i64).min(payload as i64) as u64,
             Self::Max if signed => (memory as i64).max(payload as i64) as u64,
@@ -136,7 +145,7 @@ impl Reduction {
     }
 
     /// What memory becomes at 32 bits: the low half of what its extension becomes at 64.
-    fn word(self, signed: bool, memory: u32, payload: u32) -> u32 {
+    pub fn word(self, signed: bool, memory: u32, payload: u32) -> u32 {
         let extend = |word: u32| if signed { word as i32 as u64 } else { word.into() };
         self.long(signed, extend(memory), extend(payload)) as u32
     }
@@ -163,32 +172,44 @@ impl Reduction {
 
 /// A release: the host's, an engine's or a QMD slot's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Release {
+pub struct Release {
     /// GPU virtual address.
-    pub(crate) address: u64,
+    pub address: u64,
     /// The value; the upper half counts for [`Width::Long`] only.
-    pub(crate) payload: u64,
+    pub payload: u64,
     /// Width of the payload.
-    pub(crate) width: Width,
+    pub width: Width,
     /// Sixteen bytes: the time goes to +8, and a payload of 32 bits is written zero-extended.
-    pub(crate) timestamp: bool,
+    pub timestamp: bool,
     /// A reduction in place of the store, and whether it is signed.
-    pub(crate) reduction: Option<(Reduction, bool)>,
+    pub reduction: Option<(Reduction, bool)>,
 }
 
 /// Why a semaphore operation was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SemaphoreError {
+pub enum SemaphoreError {
     /// The address is not a multiple of what the operation needs.
     #[error("the semaphore at {address:#x} is not aligned to {alignment} bytes")]
-    Misaligned { address: u64, alignment: u64 },
+    Misaligned {
+        /// GPU virtual address.
+        address: u64,
+        /// Bytes.
+        alignment: u64,
+    },
     /// Hardware has no such reduction at this width and format.
     #[error(
         "hardware has no {} reduction {reduction:?} of {} bits",
         if *signed { "signed" } else { "unsigned" },
         8 * width.bytes()
     )]
-    Reduction { reduction: Reduction, signed: bool, width: Width },
+    Reduction {
+        /// The reduction.
+        reduction: Reduction,
+        /// Whether of signed numbers.
+        signed: bool,
+        /// Of that width.
+        width: Width,
+    },
     /// The MMU refused.
     #[error(transparent)]
     Mmu(#[from] MmuFault),
@@ -204,7 +225,7 @@ fn check_alignment(address: u64, alignment: u64) -> Result<(), SemaphoreError> {
 
 impl Release {
     /// Does it. The time is written before the payload, so that who sees the payload sees a valid time.
-    pub(crate) fn perform(&self, map: &AddressMap) -> Result<(), SemaphoreError> {
+    pub fn perform(&self, map: &AddressMap) -> Result<(), SemaphoreError> {
         check_alignment(self.address, if self.timestamp { 16 } else { self.width.bytes() })?;
         if let Some((reduction, signed)) = self.reduction
             && !reduction.is_legal(self.width, signed)
@@ -227,61 +248,10 @@ impl Release {
 }
 
 /// Reads a semaphore: one load of its width.
-pub(crate) fn load(map: &AddressMap, address: u64, width: Width) -> Result<u64, SemaphoreError> {
+pub fn load(map: &AddressMap, address: u64, width: Width) -> Result<u64, SemaphoreError> {
     check_alignment(address, width.bytes())?;
     Ok(match width {
         Width::Word => map.load_u32(address)?.into(),
         Width::Long => map.load_u64(address)?,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn circular_comparison_wraps_and_strict_does_not() {
-        // The pairs that were run on H200: memory 5, payload 0xfffffff0 passes circularly only; 6 >= 5 passes both.
-        let circular = |memory, payload| Acquire::CircularGreaterOrEqual.passes(Width::Word, memory, payload);
-        assert!(!circular(0xffff_fff0, 5));
-        assert!(circular(5, 0xffff_fff0) && circular(6, 5) && circular(5, 5));
-        let strict = |memory, payload| Acquire::StrictGreaterOrEqual.passes(Width::Word, memory, payload);
-        assert!(strict(0xffff_fff0, 5) && !strict(5, 0xffff_fff0));
-    }
-
-    #[test]
-    fn a_word_acquire_ignores_the_upper_half() {
-        assert!(Acquire::Equal.passes(Width::Word, 0x9_0000_0005, 0x7_0000_0005));
-        assert!(!Acquire::Equal.passes(Width::Long, 0x9_0000_0005, 0x7_0000_0005));
-        assert!(!Acquire::And.passes(Width::Word, 1 << 40, 1 << 40));
-        assert!(Acquire::And.passes(Width::Long, 1 << 40, 1 << 40));
-    }
-
-    #[test]
-    fn nor_passes_while_a_bit_is_clear_in_both() {
-        assert!(Acquire::Nor.passes(Width::Word, 0, 0xffff_fffe));
-        assert!(!Acquire::Nor.passes(Width::Word, 1, 0xffff_fffe));
-    }
-
-    #[test]
-    fn inc_and_dec_wrap_at_the_payload() {
-        assert_eq!(Reduction::Inc.word(false, 3, 4), 4);
-        assert_eq!(Reduction::Inc.word(false, 4, 4), 0);
-        assert_eq!(Reduction::Dec.word(false, 0, 4), 4);
-        assert_eq!(Reduction::Dec.word(false, 9, 4), 4);
-        assert_eq!(Reduction::Dec.word(false, 3, 4), 2);
-    }
-
-    #[test]
-    fn minimum_and_maximum_heed_the_sign() {
-        assert_eq!(Reduction::Min.word(true, 1, u32::MAX), u32::MAX);
-        assert_eq!(Reduction::Min.word(false, 1, u32::MAX), 1);
-        assert_eq!(Reduction::Max.long(true, 1, u64::MAX), 1);
-    }
-
-    #[test]
-    fn illegal_widths_and_formats_are_known() {
-        assert!(!Reduction::Add.is_legal(Width::Long, true) && Reduction::Add.is_legal(Width::Long, false));
-        assert!(!Reduction::Inc.is_legal(Width::Long, false) && !Reduction::Inc.is_legal(Width::Word, true));
-    }
 }

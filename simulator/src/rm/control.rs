@@ -226,8 +226,7 @@ impl Kernel {
     }
 
     /// Whether a control is simulated, in some way.
-    #[cfg(test)]
-    pub(super) fn answers(command: u32) -> bool {
+    pub(crate) fn answers(command: u32) -> bool {
         HANDLERS.iter().any(|(number, _)| *number == command)
             || BARE.contains(&command)
             || UNNAMED.iter().any(|(number, _)| *number == command)

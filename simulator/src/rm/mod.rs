@@ -20,8 +20,6 @@ mod object;
 mod p2p;
 mod query;
 mod sharing;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,6 +32,7 @@ use nv_abi::{
     rm::{Status, class::Privilege},
 };
 
+pub use debugger::{SmState, registers};
 pub(crate) use escape::with_record;
 pub(crate) use events::Events;
 pub use events::Readiness;

@@ -183,24 +183,3 @@ impl Lines {
         Some(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_say_which_line_an_instruction_is_of() {
-        let cubin = fixtures::bytes("lines/transpose.sm_89.cubin").expect("a fixture");
-        let lines = Lines::of(&cubin);
-        // What nvdisasm -g prints in front of the instructions.
-        for (offset, line) in [(0x0, 2), (0x10, 4), (0x30, 5), (0x40, 4), (0x100, 5), (0x120, 7), (0x160, 8)]
-        {
-            assert_eq!(lines.find("transpose", offset), Some(("transpose.cu", line)), "{offset:#x}");
-        }
-        assert_eq!(lines.find("elsewhere", 0), None);
-        assert!(Lines::of(b"no cubin").rows.is_empty());
-        for end in (0..cubin.len()).step_by(7) {
-            let _ = Lines::of(&cubin[..end]);
-        }
-    }
-}

@@ -92,13 +92,14 @@ impl Function {
 
 /// The functions of one cubin.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     functions: Vec<Function>,
     lines: Lines,
 }
 
 impl Program {
-    pub(crate) fn of(cubin: &[u8]) -> Result<Self, CubinError> {
+    /// Reads a cubin.
+    pub fn of(cubin: &[u8]) -> Result<Self, CubinError> {
         let elf = Elf::parse(cubin).map_err(|error| CubinError::Elf(error.to_string()))?;
         let code = elf.section_headers.iter().filter(|section| {
             section.sh_flags & u64::from(SHF_EXECINSTR) != 0 && section.sh_size >= INSTRUCTION as u64
@@ -116,17 +117,25 @@ impl Program {
         Ok(Self { functions, lines: Lines::of(cubin) })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are; at least one.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
         self.functions.len()
+    }
+
+    /// The machine code of a function, before relocation.
+    pub fn code(&self, name: &str) -> Option<&[u8]> {
+        self.functions.iter().find(|function| function.name == name).map(|function| &*function.code)
     }
 }
 
 /// The cubins that a GPU was told of.
 #[derive(Debug, Default)]
-pub(crate) struct Programs(Vec<Arc<Program>>);
+pub struct Programs(Vec<Arc<Program>>);
 
 impl Programs {
-    pub(crate) fn add(&mut self, program: Arc<Program>) {
+    /// Tells of one more; of very many, the oldest is forgotten.
+    pub fn add(&mut self, program: Arc<Program>) {
         if self.0.len() == PROGRAMS {
             self.0.remove(0);
         }
@@ -134,7 +143,7 @@ impl Programs {
     }
 
     /// What is known of an instruction of a kernel that begins at `program`. `None` where neither is.
-    pub(crate) fn find(&self, map: &Arc<AddressMap>, program: u64, instruction: u64) -> Option<Source> {
+    pub fn find(&self, map: &Arc<AddressMap>, program: u64, instruction: u64) -> Option<Source> {
         // The newest first: addresses are used again.
         let functions =
             || self.0.iter().rev().flat_map(|p| p.functions.iter().map(move |function| (p, function)));
@@ -158,56 +167,5 @@ impl Programs {
             function: place.map(|(_, function, offset)| (function.name.clone(), offset)),
             line: line.map(|(file, line)| (file.to_owned(), line)),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::{Access, AddressSpace, Backing};
-
-    const BASE: u64 = 0x10_0000_0000;
-
-    /// Where the code lies, with words changed as relocations change them.
-    fn loaded(code: &[u8], changed: &[usize]) -> Arc<AddressMap> {
-        let memory = Arc::new(Backing::new("code", 1 << 16).expect("memory"));
-        memory.write(0x1000, code).expect("inside");
-        for index in changed {
-            memory.write(0x1000 + (index * INSTRUCTION) as u64, &[0xff; 4]).expect("inside");
-        }
-        let space = AddressSpace::new(1 << 49);
-        space.map(BASE, 1 << 16, memory, 0, Access::ReadWriteAtomic).expect("free");
-        space.snapshot()
-    }
-
-    #[test]
-    fn code_in_memory_is_known_by_its_cubin() {
-        let cubin = fixtures::bytes("lines/transpose.sm_89.cubin").expect("a fixture");
-        let program = Program::of(&cubin).expect("a cubin");
-        let code = program.functions[0].code.clone();
-        let mut programs = Programs::default();
-        programs
-            .add(Arc::new(Program::of(&fixtures::cubin("sm_89", "saxpy").expect("a fixture")).expect("one")));
-        programs.add(Arc::new(program));
-        let map = loaded(&code, &[3]);
-        let found = programs.find(&map, BASE + 0x1000, BASE + 0x1100).expect("known");
-        assert_eq!(found.to_string(), "kernel transpose, at transpose+0x100, transpose.cu:5");
-        // A function that another kernel called.
-        let found = programs.find(&map, BASE, BASE + 0x1100).expect("known");
-        assert_eq!((found.kernel, found.function), (None, Some(("transpose".to_owned(), 0x100))));
-        assert_eq!(programs.find(&map, BASE, BASE), None, "zeroes");
-        assert_eq!(programs.find(&map, BASE + (1 << 20), BASE + (1 << 20)), None, "not mapped");
-        let changed: Vec<usize> = (0..code.len() / INSTRUCTION).step_by(4).collect();
-        let other = loaded(&code, &changed);
-        assert_eq!(programs.find(&other, BASE + 0x1000, BASE + 0x1000), None, "too much differs");
-    }
-
-    #[test]
-    fn what_is_no_cubin_is_refused() {
-        assert!(matches!(Program::of(b"no cubin"), Err(CubinError::Elf(_))));
-        let cubin = fixtures::cubin("sm_89", "saxpy").expect("a fixture");
-        for end in (0..cubin.len()).step_by(97) {
-            let _ = Program::of(&cubin[..end]);
-        }
     }
 }

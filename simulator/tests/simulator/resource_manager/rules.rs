@@ -166,19 +166,19 @@ const RULES: &[Rule] = &[
 
 /// Every file that holds one of the tests.
 const TESTS: &[&str] = &[
-    include_str!("../tests.rs"),
+    include_str!("mod.rs"),
     include_str!("branches.rs"),
     include_str!("catalogue.rs"),
-    include_str!("../debugger.rs"),
-    include_str!("../../host/tests.rs"),
-    include_str!("../../engine/tests.rs"),
+    include_str!("debugger.rs"),
+    include_str!("../host.rs"),
+    include_str!("../engine.rs"),
     include_str!("events.rs"),
     include_str!("faults.rs"),
     include_str!("frontend.rs"),
     include_str!("managed.rs"),
     include_str!("sequences.rs"),
     include_str!("sharing.rs"),
-    include_str!("../../../tests/recordings/main.rs"),
+    include_str!("../recordings/mod.rs"),
 ];
 
 fn table() -> String {

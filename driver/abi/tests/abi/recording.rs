@@ -1,7 +1,5 @@
 //! The rows against what NVIDIA's own driver library sent to an H200: programs that nobody here wrote.
 
-#![allow(clippy::unwrap_used)]
-
 use fixtures::recordings::cuda_mix;
 use nv_abi::{
     arch::Generation,

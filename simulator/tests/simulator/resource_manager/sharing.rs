@@ -202,7 +202,7 @@ fn the_heap_control_allocates_tells_and_frees() {
 
 #[test]
 fn classes_of_root_and_of_the_kernel_are_refused_to_others() {
-    use crate::machine::Privilege;
+    use nv_simulator::machine::Privilege;
     let subdevice_of = |raw: &Raw| raw.subdevice(raw.device());
     let root = Raw::new();
     let parent = subdevice_of(&root);

@@ -9,32 +9,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::*;
-use crate::{
+use nv_simulator::{
     engine::{Executor, ShaderFault},
     fault::{Fault, FaultReport},
+    host::{ChannelId, ChannelSpec, ChannelState, Event, Host, now},
     memory::{Access, AddressMap, AddressSpace, Backing},
     profile::Profile,
     sm,
 };
 
-pub(crate) const BASE: u64 = 0x10_0000_0000;
+pub const BASE: u64 = 0x10_0000_0000;
 const RING: u64 = 0;
 const ENTRIES: u32 = 8;
 const USERD: u64 = 0x1000;
 const NOTIFIER: u64 = 0x1800;
 const PUSHBUFFER: u64 = 0x2000;
 /// Where tests keep semaphores and data.
-pub(crate) const DATA: u64 = 0x10_000;
+pub const DATA: u64 = 0x10_000;
 const BYTES: u64 = 0x40_000;
-pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// Remembers the grids it is given.
 #[derive(Default)]
-pub(crate) struct Recorder {
-    pub(crate) grids: Mutex<Vec<sm::Launch>>,
-    pub(crate) fault: AtomicBool,
-    pub(crate) endless: AtomicBool,
+pub struct Recorder {
+    pub grids: Mutex<Vec<sm::Launch>>,
+    pub fault: AtomicBool,
+    pub endless: AtomicBool,
 }
 
 impl Executor for Recorder {
@@ -56,23 +56,23 @@ impl Executor for Recorder {
 }
 
 /// One channel with memory of its own at [`BASE`].
-pub(crate) struct Channel {
-    pub(crate) id: ChannelId,
-    pub(crate) memory: Arc<Backing>,
+pub struct Channel {
+    pub id: ChannelId,
+    pub memory: Arc<Backing>,
     token: u32,
     put: u32,
     cursor: u64,
 }
 
 /// A GPU.
-pub(crate) struct Rig {
-    pub(crate) host: Arc<Host>,
-    pub(crate) recorder: Arc<Recorder>,
+pub struct Rig {
+    pub host: Arc<Host>,
+    pub recorder: Arc<Recorder>,
     tokens: AtomicU32,
 }
 
 impl Rig {
-    pub(crate) fn new(profile: Profile) -> Self {
+    pub fn new(profile: Profile) -> Self {
         let recorder = Arc::new(Recorder::default());
         let host = Host::new(Arc::new(profile), Arc::clone(&recorder) as Arc<dyn Executor>);
         host.set_enabled(7, true);
@@ -80,11 +80,11 @@ impl Rig {
     }
 
     /// A channel of group 7, which is enabled, with the classes of Ada or Hopper.
-    pub(crate) fn channel(&self) -> Channel {
+    pub fn channel(&self) -> Channel {
         self.channel_of(7)
     }
 
-    pub(crate) fn channel_of(&self, group: u32) -> Channel {
+    pub fn channel_of(&self, group: u32) -> Channel {
         self.channel_with(group, None)
     }
 
@@ -110,19 +110,19 @@ impl Rig {
         Channel { id, memory, token, put: 0, cursor: PUSHBUFFER }
     }
 
-    pub(crate) fn submit(&self, channel: &mut Channel, words: &[u32]) {
+    pub fn submit(&self, channel: &mut Channel, words: &[u32]) {
         self.submit_silently(channel, words);
         self.host.doorbell(channel.token);
     }
 
     /// Submits and waits until the channel has done it all.
-    pub(crate) fn run(&self, channel: &mut Channel, words: &[u32]) {
+    pub fn run(&self, channel: &mut Channel, words: &[u32]) {
         self.submit(channel, words);
         self.wait(channel, ChannelState::Idle);
     }
 
     /// Submits what must fault and returns the report.
-    pub(crate) fn fault(&self, channel: &mut Channel, words: &[u32]) -> FaultReport {
+    pub fn fault(&self, channel: &mut Channel, words: &[u32]) -> FaultReport {
         self.submit(channel, words);
         until("the notifier", || channel.memory.read_u32(NOTIFIER + 12).expect("inside") >> 16 == 0xffff);
         let report = self.host.faults().pop().expect("a report");
@@ -148,7 +148,7 @@ impl Rig {
         channel.memory.write_u32(USERD + 0x8c, channel.put).expect("inside");
     }
 
-    pub(crate) fn wait(&self, channel: &Channel, state: ChannelState) {
+    pub fn wait(&self, channel: &Channel, state: ChannelState) {
         until("the state", || {
             let now = self.host.channel_state(channel.id);
             now == Some(state)
@@ -158,15 +158,15 @@ impl Rig {
 }
 
 impl Channel {
-    pub(crate) fn word(&self, offset: u64) -> u32 {
+    pub fn word(&self, offset: u64) -> u32 {
         self.memory.read_u32(offset).expect("inside")
     }
 
-    pub(crate) fn long(&self, offset: u64) -> u64 {
+    pub fn long(&self, offset: u64) -> u64 {
         self.memory.read_u64(offset).expect("inside")
     }
 
-    pub(crate) fn set(&self, offset: u64, value: u64) {
+    pub fn set(&self, offset: u64, value: u64) {
         self.memory.write_u64(offset, value).expect("inside");
     }
 }
@@ -180,12 +180,12 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// The header of an incrementing method.
-pub(crate) fn inc(subchannel: u32, address: u32, count: u32) -> u32 {
+pub fn inc(subchannel: u32, address: u32, count: u32) -> u32 {
     0x2000_0000 | count << 16 | subchannel << 13 | address >> 2
 }
 
 /// A semaphore operation of the host: SEM_ADDR_LO to SEM_EXECUTE in one header.
-pub(crate) fn semaphore(offset: u64, payload: u64, execute: u32) -> Vec<u32> {
+pub fn semaphore(offset: u64, payload: u64, execute: u32) -> Vec<u32> {
     let address = BASE + offset;
     vec![
         inc(0, 0x5c, 5),
@@ -232,8 +232,8 @@ fn a_long_kernel_holds_only_its_channel_and_ends_with_it() {
     let rig = Rig::new(Profile::ad102());
     rig.recorder.endless.store(true, Ordering::Relaxed);
     let (mut first, mut second) = (rig.channel(), rig.channel());
-    crate::engine::tests::write_qmd(&first, DATA);
-    rig.submit(&mut first, &crate::engine::tests::launch(DATA));
+    crate::engine::write_qmd(&first, DATA);
+    rig.submit(&mut first, &crate::engine::launch(DATA));
     until("the kernel", || !rig.recorder.grids.lock().expect("no panics").is_empty());
     rig.run(&mut second, &semaphore(DATA, 9, 1));
     rig.host.remove_channel(first.id);

@@ -1,8 +1,6 @@
 //! The outside oracle of the method, ring entry and QMD rows: NVIDIA's published class headers, as tables in `fixtures`.
 //!
 //! Both directions are compared. What a header has and we lack, or the other way round, is listed here by name.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use fixtures::class_headers::{Group, GroupKind, Header, header};

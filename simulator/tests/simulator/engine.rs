@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::{
+use nv_simulator::{
+    engine::is_state,
     fault::{Fault, LaunchError},
-    host::{
-        ChannelState,
-        tests::{BASE, Channel, DATA, Rig, inc, semaphore},
-    },
+    host::ChannelState,
     profile::Profile,
 };
+
+use crate::host::{BASE, Channel, DATA, Rig, inc, semaphore};
 
 const COPY: [u32; 2] = [inc_const(4, 0, 1), 0xc7b5];
 const COMPUTE: [u32; 2] = [inc_const(1, 0, 1), 0xc9c0];
@@ -393,7 +393,7 @@ fn a_release_may_raise_an_interrupt_always_and_not_on_a_condition() {
     let events = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let sink = std::sync::Arc::clone(&events);
     rig.host.set_event_sink(Box::new(move |event| {
-        if matches!(event, crate::host::Event::NonStall { .. }) {
+        if matches!(event, nv_simulator::host::Event::NonStall { .. }) {
             sink.fetch_add(1, Ordering::Relaxed);
         }
     }));
@@ -419,7 +419,7 @@ fn state_is_known_or_listed() {
     for class in nv_abi::compute::CLASSES {
         for method in class.all() {
             let expected = method.name.starts_with("SET_") && !not_state(method.name);
-            assert_eq!(super::compute::is_state(method), expected, "{:#x} {}", class.number, method.name);
+            assert_eq!(is_state(method), expected, "{:#x} {}", class.number, method.name);
         }
     }
     let mut channel = rig.channel();

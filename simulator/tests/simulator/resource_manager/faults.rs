@@ -6,7 +6,8 @@ use super::{
     channel::{Bench, DATA, Gpfifo, header, release},
     *,
 };
-use crate::{client_memory, fault::Fault, host::FaultReporting};
+use crate::client_memory;
+use nv_simulator::{fault::Fault, host::FaultReporting};
 
 /// `BPT.TRAP`, and a word that is no instruction, on sm_89.
 const TRAP: u128 = 0x000f_ea00_0030_0000_0000_0004_0000_795c;

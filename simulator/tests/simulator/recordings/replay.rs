@@ -16,7 +16,7 @@ use nv_simulator::{
     profile::Profile,
 };
 
-use crate::{
+use super::{
     declared::is_declared,
     rebind::{Bindings, Meaning, meaning},
 };

@@ -1,6 +1,8 @@
 //! The text of pushbuffers, ring entries, launch descriptors, constant banks and calls, as a reviewer meets it.
-#![allow(clippy::unwrap_used)]
-
+use fixtures::{
+    properties,
+    property::{any, list, within},
+};
 use nv_abi::{
     Branch, Record,
     arch::Generation,
@@ -14,7 +16,6 @@ use nv_abi::{
     qmd::{ConstantBuffer, Dependent, Qmd, Release, StructureSize, Version},
     rm::{class, control, frontend::NVOS54_PARAMETERS},
 };
-use proptest::prelude::*;
 
 fn send(out: &mut Vec<u32>, form: Form, subchannel: u8, method: Method, data: &[u32]) {
     let header = Header { form, subchannel, address: method.address, count: data.len() as u32 };
@@ -244,21 +245,19 @@ fn no_two_methods_of_a_class_take_the_same_address() {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_words_have_a_text(words in prop::collection::vec(any::<u32>(), 0..48), class in 0usize..3) {
+properties! { 256 cases;
+    fn any_words_have_a_text(words in list::<u32>(0..48), class in within(0usize..3)) {
         let mut subchannels = Subchannels::new(Generation::Hopper);
         let classes = [class::HOPPER_COMPUTE_A, class::HOPPER_DMA_COPY_A, 0x9b0];
         for subchannel in 0..8 {
             subchannels.bind(subchannel, classes[class]);
         }
-        prop_assert_eq!(dump::pushbuffer(&words, &mut subchannels).is_empty(), words.is_empty());
+        assert_eq!(dump::pushbuffer(&words, &mut subchannels).is_empty(), words.is_empty());
     }
 
-    #[test]
-    fn any_bytes_have_a_text_as_descriptor(bytes in prop::collection::vec(any::<u8>(), 384)) {
+    fn any_bytes_have_a_text_as_descriptor(bytes in any::<[u8; 384]>) {
         for version in Version::ALL {
-            prop_assert!(dump::qmd(version, &bytes).is_ok());
+            assert!(dump::qmd(version, &bytes).is_ok());
         }
     }
 }

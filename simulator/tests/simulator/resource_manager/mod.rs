@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use fixtures::{
+    properties,
+    property::{Draw, any, within},
+};
 use nv_abi::{
     Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node, Record, Struct, StructField, ioctl as number,
     rm::{self, Status, class, control as c},
     uvm as u,
 };
 
-use crate::{
+use nv_simulator::{
     machine::{Builder, Machine},
     memory::PAGE,
     profile::Profile,
@@ -27,6 +31,7 @@ struct Raw {
 mod branches;
 mod catalogue;
 mod channel;
+mod debugger;
 mod events;
 mod faults;
 mod frontend;
@@ -865,29 +870,25 @@ fn a_channel_is_built_scheduled_and_registered() {
 }
 
 /// Words that are likely to reach deep: handles and descriptors that exist, sizes, flags, extremes.
-fn word() -> impl proptest::strategy::Strategy<Value = u32> {
-    use proptest::prelude::*;
-    prop_oneof![
-        0_u32..8,
-        Just(0xc1d0_0000),
-        0xcaf0_0000_u32..0xcaf0_0008,
-        Just(0x1000),
-        Just(0x10_0000),
-        Just(u32::MAX),
-        any::<u32>(),
-    ]
+fn word(draw: &mut Draw) -> u32 {
+    match draw.below(7) {
+        0 => within(0..8)(draw),
+        1 => 0xc1d0_0000,
+        2 => within(0xcaf0_0000..0xcaf0_0008)(draw),
+        3 => 0x1000,
+        4 => 0x10_0000,
+        5 => u32::MAX,
+        _ => any(draw),
+    }
 }
 
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+/// Calls: a number that picks one, and words of its parameters.
+fn calls<const WORDS: usize>(draw: &mut Draw) -> Vec<(usize, [u32; WORDS])> {
+    draw.list(1..12, |draw| (draw.below(1 << 20), std::array::from_fn(|_| word(draw))))
+}
 
-    #[test]
-    fn no_argument_makes_the_module_panic(
-        calls in proptest::collection::vec(
-            (proptest::prelude::any::<proptest::sample::Index>(), proptest::collection::vec(word(), 92)),
-            1..12,
-        )
-    ) {
+properties! { 300 cases;
+    fn no_argument_makes_the_module_panic(calls in calls::<92>) {
         let raw = Raw::new();
         let (device, _, uuid, space) = raw.with_space();
         raw.register_space(&uuid, space);
@@ -895,7 +896,7 @@ proptest::proptest! {
         for (index, words) in calls {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let escapes = number::ESCAPES.len();
-            let which = index.index(escapes + u::CALLS.len());
+            let which = index % (escapes + u::CALLS.len());
             if let Some(escape) = number::ESCAPES.get(which) {
                 let size = escape.argument.map_or(32, |layout| layout.size(raw.branch));
                 let mut argument = bytes;
@@ -912,18 +913,13 @@ proptest::proptest! {
         }
     }
 
-    #[test]
-    fn no_parameters_make_a_constructor_or_control_panic(
-        classes in proptest::collection::vec(
-            (proptest::prelude::any::<proptest::sample::Index>(), 0_u32..8, proptest::collection::vec(word(), 96)),
-            1..12,
-        )
-    ) {
+    fn no_parameters_make_a_constructor_or_control_panic(calls in calls::<97>) {
         let raw = Raw::new();
         let (device, _, uuid, space) = raw.with_space();
         raw.register_space(&uuid, space);
         raw.group(device);
-        for (index, parent, words) in classes {
+        for (index, words) in calls {
+            let (parent, words) = (words[0] % 8, &words[1..]);
             let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             // Lists that controls point to must not lie anywhere in this process.
             for pointer in bytes.chunks_exact_mut(8) {
@@ -933,7 +929,7 @@ proptest::proptest! {
             }
             let pointer = bytes.as_mut_ptr() as u64;
             let parent = 0xcaf0_0000 + parent;
-            let which = index.index(class::CLASSES.len() + c::CONTROLS.len());
+            let which = index % (class::CLASSES.len() + c::CONTROLS.len());
             if let Some(row) = class::CLASSES.get(which) {
                 use rm::NVOS21_PARAMETERS as P;
                 let fields = [

@@ -1,7 +1,10 @@
 //! Random sequences of calls, valid and not: no panic, nothing left behind, and what the module would accept is
 //! accepted.
 
-use proptest::prelude::*;
+use fixtures::{
+    properties,
+    property::{Draw, within},
+};
 
 use super::*;
 
@@ -29,37 +32,30 @@ enum Step {
     OpenClose,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let n = 0_u8..12;
-    prop_oneof![
-        Just(Step::Client),
-        n.clone().prop_map(Step::Device),
-        n.clone().prop_map(Step::Subdevice),
-        n.clone().prop_map(Step::Space),
-        (n.clone(), any::<bool>(), 0_u16..600).prop_map(|(device, system, pages)| Step::Memory {
-            device,
-            system,
-            pages
-        }),
-        n.clone().prop_map(Step::Virtual),
-        n.clone().prop_map(Step::Group),
-        (n.clone(), n.clone()).prop_map(|(group, space)| Step::Share { group, space }),
-        n.clone().prop_map(Step::Usermode),
-        n.clone().prop_map(Step::Event),
-        (n.clone(), n.clone()).prop_map(|(parent, source)| Step::Dup { parent, source }),
-        (n.clone(), n.clone()).prop_map(|(memory, range)| Step::MapDma { memory, range }),
-        n.clone().prop_map(Step::Free),
-        (0_u8..40).prop_map(Step::FreeClient),
-        n.clone().prop_map(Step::Range),
-        (n.clone(), n.clone(), 0_u8..20).prop_map(|(memory, range, pages)| Step::MapExternal {
-            memory,
-            range,
-            pages
-        }),
-        n.clone().prop_map(Step::Unmap),
-        n.prop_map(Step::FreeRange),
-        Just(Step::OpenClose),
-    ]
+fn step(draw: &mut Draw) -> Step {
+    let kind = draw.below(19);
+    let mut n = |bound: u8| within(0..bound)(draw);
+    match kind {
+        0 => Step::Client,
+        1 => Step::Device(n(12)),
+        2 => Step::Subdevice(n(12)),
+        3 => Step::Space(n(12)),
+        4 => Step::Memory { device: n(12), system: n(2) == 0, pages: within(0..600)(draw) },
+        5 => Step::Virtual(n(12)),
+        6 => Step::Group(n(12)),
+        7 => Step::Share { group: n(12), space: n(12) },
+        8 => Step::Usermode(n(12)),
+        9 => Step::Event(n(12)),
+        10 => Step::Dup { parent: n(12), source: n(12) },
+        11 => Step::MapDma { memory: n(12), range: n(12) },
+        12 => Step::Free(n(12)),
+        13 => Step::FreeClient(n(40)),
+        14 => Step::Range(n(12)),
+        15 => Step::MapExternal { memory: n(12), range: n(12), pages: n(20) },
+        16 => Step::Unmap(n(12)),
+        17 => Step::FreeRange(n(12)),
+        _ => Step::OpenClose,
+    }
 }
 
 /// What a sequence has made: handles with their clients. Freed ones stay in the list, as a careless client's would.
@@ -232,11 +228,8 @@ impl Made {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    #[test]
-    fn nothing_is_left_when_a_sequence_is_over(steps in proptest::collection::vec(step(), 1..60)) {
+properties! { 200 cases;
+    fn nothing_is_left_when_a_sequence_is_over(steps in |draw: &mut Draw| draw.list(1..60, step)) {
         let raw = Raw::new();
         raw.initialize_uvm();
         let device = raw.device();
@@ -259,8 +252,8 @@ proptest! {
             raw.machine.close(raw.uvm).expect("open");
         }
         raw.machine.close(raw.gpu).expect("open");
-        prop_assert_eq!(raw.machine.object_count(), 0);
-        prop_assert_eq!(raw.machine.video_memory_in_use(0), Some(0));
-        prop_assert_eq!(raw.machine.video_memory_in_use(1), Some(0));
+        assert_eq!(raw.machine.object_count(), 0);
+        assert_eq!(raw.machine.video_memory_in_use(0), Some(0));
+        assert_eq!(raw.machine.video_memory_in_use(1), Some(0));
     }
 }

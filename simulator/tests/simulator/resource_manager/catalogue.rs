@@ -1,7 +1,6 @@
 //! Every class and every control that is declared: made, answered, or refused as the module refuses it and listed.
 
 use super::{branches::VERSIONS, channel::Bench, *};
-use crate::rm::Kernel;
 
 /// Calls with parameters of zeroes, large enough for any control or class.
 fn zeroes() -> Vec<u8> {
@@ -66,7 +65,7 @@ fn every_control_checks_its_size_and_is_answered_or_refused_and_listed() {
             let size = row.size(branch).unwrap_or(8) as u64;
             let statuses: Vec<Status> = objects.iter().map(|object| call(*object, size)).collect();
             let refused = statuses.iter().all(|status| *status == Status::NOT_SUPPORTED);
-            let answered = Kernel::answers(row.command);
+            let answered = Machine::answers(row.command);
             if !answered && row.size(branch).is_some() {
                 assert!(refused, "{}: {statuses:?} under {version}", row.name);
                 assert!(bench.is_listed(row.name), "{} is refused and not listed, {version}", row.name);

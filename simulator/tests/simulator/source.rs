@@ -1,0 +1,67 @@
+//! Which function and source line an instruction is of.
+
+use std::sync::Arc;
+
+use nv_simulator::memory::{Access, AddressMap, AddressSpace, Backing};
+use nv_simulator::source::{CubinError, Lines, Program, Programs};
+
+/// Bytes of an instruction.
+const INSTRUCTION: usize = 16;
+const BASE: u64 = 0x10_0000_0000;
+
+/// Where the code lies, with words changed as relocations change them.
+fn loaded(code: &[u8], changed: &[usize]) -> Arc<AddressMap> {
+    let memory = Arc::new(Backing::new("code", 1 << 16).expect("memory"));
+    memory.write(0x1000, code).expect("inside");
+    for index in changed {
+        memory.write(0x1000 + (index * INSTRUCTION) as u64, &[0xff; 4]).expect("inside");
+    }
+    let space = AddressSpace::new(1 << 49);
+    space.map(BASE, 1 << 16, memory, 0, Access::ReadWriteAtomic).expect("free");
+    space.snapshot()
+}
+
+#[test]
+fn code_in_memory_is_known_by_its_cubin() {
+    let cubin = fixtures::bytes("lines/transpose.sm_89.cubin").expect("a fixture");
+    let program = Program::of(&cubin).expect("a cubin");
+    let code = program.code("transpose").expect("its kernel").to_vec();
+    let mut programs = Programs::default();
+    programs.add(Arc::new(Program::of(&fixtures::cubin("sm_89", "saxpy").expect("a fixture")).expect("one")));
+    programs.add(Arc::new(program));
+    let map = loaded(&code, &[3]);
+    let found = programs.find(&map, BASE + 0x1000, BASE + 0x1100).expect("known");
+    assert_eq!(found.to_string(), "kernel transpose, at transpose+0x100, transpose.cu:5");
+    // A function that another kernel called.
+    let found = programs.find(&map, BASE, BASE + 0x1100).expect("known");
+    assert_eq!((found.kernel, found.function), (None, Some(("transpose".to_owned(), 0x100))));
+    assert_eq!(programs.find(&map, BASE, BASE), None, "zeroes");
+    assert_eq!(programs.find(&map, BASE + (1 << 20), BASE + (1 << 20)), None, "not mapped");
+    let changed: Vec<usize> = (0..code.len() / INSTRUCTION).step_by(4).collect();
+    let other = loaded(&code, &changed);
+    assert_eq!(programs.find(&other, BASE + 0x1000, BASE + 0x1000), None, "too much differs");
+}
+
+#[test]
+fn what_is_no_cubin_is_refused() {
+    assert!(matches!(Program::of(b"no cubin"), Err(CubinError::Elf(_))));
+    let cubin = fixtures::cubin("sm_89", "saxpy").expect("a fixture");
+    for end in (0..cubin.len()).step_by(97) {
+        let _ = Program::of(&cubin[..end]);
+    }
+}
+
+#[test]
+fn rows_say_which_line_an_instruction_is_of() {
+    let cubin = fixtures::bytes("lines/transpose.sm_89.cubin").expect("a fixture");
+    let lines = Lines::of(&cubin);
+    // What nvdisasm -g prints in front of the instructions.
+    for (offset, line) in [(0x0, 2), (0x10, 4), (0x30, 5), (0x40, 4), (0x100, 5), (0x120, 7), (0x160, 8)] {
+        assert_eq!(lines.find("transpose", offset), Some(("transpose.cu", line)), "{offset:#x}");
+    }
+    assert_eq!(lines.find("elsewhere", 0), None);
+    assert_eq!(Lines::of(b"no cubin").find("transpose", 0), None);
+    for end in (0..cubin.len()).step_by(7) {
+        let _ = Lines::of(&cubin[..end]);
+    }
+}
