@@ -157,6 +157,15 @@ pub fn inputs(random: &mut Random) -> [u32; INPUTS] {
     })
 }
 
+/// The constants and the input words of all lanes of `blocks` blocks, made from `seed`.
+#[must_use]
+pub fn made_from(seed: u64, blocks: u32) -> ([u32; INPUTS], Vec<u32>) {
+    let mut random = Random(seed);
+    let constants = inputs(&mut random);
+    let words = (0..blocks * BLOCK).flat_map(|_| inputs(&mut random)).collect();
+    (constants, words)
+}
+
 /// A program around one instruction.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -679,13 +688,7 @@ impl Program {
 
     /// Runs the program on `blocks` blocks with inputs and constants made from `seed`; the words of every lane.
     pub fn run(&self, device: &Device, seed: u64, blocks: u32) -> Result<Vec<u32>, ProbeError> {
-        let mut random = Random(seed);
-        let constants = inputs(&mut random);
-        let lanes = (blocks * BLOCK) as usize;
-        let mut words = Vec::with_capacity(lanes * INPUTS);
-        for _ in 0..lanes {
-            words.extend(inputs(&mut random));
-        }
+        let (constants, words) = made_from(seed, blocks);
         self.run_words(device, &constants, &words)
     }
 
