@@ -28,7 +28,7 @@ properties! { 2000 cases;
             let word = row.fixed & !open | bits & open | opcode;
             match decode(word, 0x1000, arch) {
                 Ok(instruction) => {
-                    assert_eq!(encode(&instruction), Ok(word), "{} {}", arch, instruction);
+                    assert_eq!(encode(&instruction), Ok(word), "{arch} {instruction}");
                     assert!(instruction.to_string().contains(instruction.op.name()));
                     assert_eq!(instruction.control, Control::from_word(word));
                 }

@@ -132,7 +132,7 @@ fn mode(rounding: Rounding) -> FloatMode {
 properties! { 4000 cases;
     fn iadd3_chain_adds_and_subtracts_64_bit_numbers(a in long, b in long, c in long, negate in any::<[bool; 3]>) {
         // Negating all three is no form of the instruction's use: three zeros would carry three times.
-        if !(negate != [true; 3]) {
+        if negate == [true; 3] {
             return;
         }
         // One's complement above, two's complement below: together the 64-bit negation.
@@ -235,7 +235,7 @@ properties! { 4000 cases;
                 IntegerCompare::GE => order.is_ge(),
                 IntegerCompare::T => true,
             };
-            assert_eq!(result, expected, "{:?}", comparison);
+            assert_eq!(result, expected, "{comparison:?}");
         }
     }
 
@@ -469,7 +469,7 @@ properties! { 4000 cases;
             (FloatCompare::LEU, x <= y || unordered), (FloatCompare::GTU, x > y || unordered),
             (FloatCompare::NEU, x != y), (FloatCompare::GEU, x >= y || unordered), (FloatCompare::T, true),
         ] {
-            assert_eq!(double::compare(a, b, comparison), expected, "{:?}", comparison);
+            assert_eq!(double::compare(a, b, comparison), expected, "{comparison:?}");
         }
     }
 
@@ -589,7 +589,7 @@ properties! { 4000 cases;
                 }
             };
             let expected = whole.saturating_add(step).clamp(smallest, largest);
-            assert_eq!(to.value(result), expected, "{:?} {:?}", to, value);
+            assert_eq!(to.value(result), expected, "{to:?} {value:?}");
         }
     }
 
