@@ -280,6 +280,25 @@ impl AddressMap {
         Ok(())
     }
 
+    /// Whether GPU memory holds these bytes.
+    ///
+    /// # Errors
+    /// Some of it may not be read.
+    pub fn holds(&self, va: u64, bytes: &[u8]) -> Result<bool, MmuFault> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = &bytes[done..];
+            let span = self.translate(va.saturating_add(done as u64), rest.len() as u64, AccessKind::Read)?;
+            let length = span.available.min(rest.len() as u64) as usize;
+            // SAFETY: the span is valid for `available` bytes while `self` lives.
+            if !unsafe { words::equal(span.pointer, &rest[..length]) } {
+                return Ok(false);
+            }
+            done += length;
+        }
+        Ok(true)
+    }
+
     /// Copies into GPU memory. Nothing is written unless all of it may be.
     pub fn write(&self, va: u64, from: &[u8]) -> Result<(), MmuFault> {
         let mut done = 0;

@@ -34,6 +34,27 @@ pub(super) unsafe fn load(from: *const u8, to: &mut [u8]) {
     }
 }
 
+/// Whether shared bytes are these.
+///
+/// # Safety
+/// As for [`load`], of `bytes.len()` bytes.
+pub(super) unsafe fn equal(from: *const u8, bytes: &[u8]) -> bool {
+    let head = head(from, bytes.len());
+    let (first, rest) = bytes.split_at(head);
+    let (words, last) = rest.as_chunks::<8>();
+    let byte = |at: usize| {
+        // SAFETY: inside the range that the caller vouches for.
+        unsafe { AtomicU8::from_ptr(from.add(at).cast_mut()) }.load(Ordering::Relaxed)
+    };
+    let word = |i: usize| {
+        // SAFETY: as above; `from + head` is aligned to 8.
+        unsafe { AtomicU64::from_ptr(from.add(head + 8 * i).cast_mut().cast()) }.load(Ordering::Relaxed)
+    };
+    words.iter().enumerate().all(|(i, expected)| word(i).to_ne_bytes() == *expected)
+        && first.iter().enumerate().all(|(at, expected)| byte(at) == *expected)
+        && last.iter().enumerate().all(|(i, expected)| byte(bytes.len() - last.len() + i) == *expected)
+}
+
 /// Copies bytes into shared memory.
 ///
 /// # Safety
@@ -73,6 +94,14 @@ mod tests {
                 // SAFETY: `source` is private and long enough.
                 unsafe { load(source[offset..].as_ptr(), &mut out) };
                 assert_eq!(out, source[offset..offset + length]);
+                // SAFETY: as above.
+                assert!(unsafe { equal(source[offset..].as_ptr(), &out) });
+                for at in 0..length {
+                    let mut other = out.clone();
+                    other[at] ^= 0x80;
+                    // SAFETY: as above.
+                    assert!(!unsafe { equal(source[offset..].as_ptr(), &other) });
+                }
                 let mut target = [0xff; 64];
                 // SAFETY: `target` is private and long enough.
                 unsafe { store(target[offset..].as_mut_ptr(), &out) };

@@ -3,12 +3,11 @@
 //! Each does what a plain function beside its caller does too, for processors without; tests compare the two.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_blend_epi32, _mm256_broadcastd_epi32, _mm256_castsi256_si128,
-    _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_max_epu32, _mm256_movemask_epi8, _mm256_mul_epi32,
-    _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_packs_epi32,
-    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256,
-    _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_testz_si256,
-    _mm256_xor_si256,
+    __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_blend_epi32, _mm256_broadcastd_epi32,
+    _mm256_castsi256_si128, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_mul_epi32, _mm256_mul_epu32,
+    _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_packs_epi32, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srli_epi64,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_testz_si256, _mm256_xor_si256,
 };
 
 use super::lanes::LANES;
@@ -60,6 +59,27 @@ pub(super) fn order(at: &[u32; LANES], step: u32) -> (bool, bool) {
     (_mm256_testz_si256(rising, rising) != 0, _mm256_testz_si256(same, same) != 0)
 }
 
+/// Whether all lanes rise by `step`, and those of `same` are the same.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn is_run(at: &[u32; LANES], step: u32, same: Option<&[u32; LANES]>) -> bool {
+    let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let steps = _mm256_mullo_epi32(numbers, _mm256_set1_epi32(step as i32));
+    let mut expected = _mm256_add_epi32(steps, _mm256_set1_epi32(at[0] as i32));
+    let mut any = _mm256_xor_si256(eight(at, 0), expected);
+    for number in 1..4 {
+        expected = _mm256_add_epi32(expected, _mm256_set1_epi32(8 * step as i32));
+        any = _mm256_or_si256(any, _mm256_xor_si256(eight(at, number), expected));
+    }
+    if let Some(same) = same {
+        let first = _mm256_set1_epi32(same[0] as i32);
+        for number in 0..4 {
+            any = _mm256_or_si256(any, _mm256_xor_si256(eight(same, number), first));
+        }
+    }
+    _mm256_testz_si256(any, any) != 0
+}
+
 /// Whether all lanes are the same.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -81,7 +101,6 @@ pub(super) fn multiply_wide<const SIGNED: bool>(
     c: [&[u32; LANES]; 2],
 ) -> [[u32; LANES]; 2] {
     let mut out = [[0; LANES]; 2];
-    let one = _mm256_set1_epi32(1);
     for number in 0..4 {
         let (a, b) = (eight(a, number), eight(b, number));
         let (a_odd, b_odd) = (_mm256_srli_epi64::<32>(a), _mm256_srli_epi64::<32>(b));
@@ -90,14 +109,11 @@ pub(super) fn multiply_wide<const SIGNED: bool>(
         } else {
             (_mm256_mul_epu32(a, b), _mm256_mul_epu32(a_odd, b_odd))
         };
-        let low = _mm256_blend_epi32::<0xaa>(even, _mm256_slli_epi64::<32>(odd));
-        let high = _mm256_blend_epi32::<0xaa>(_mm256_srli_epi64::<32>(even), odd);
-        let sum = _mm256_add_epi32(low, eight(c[0], number));
-        // All ones, which is -1, where there is no carry.
-        let no_carry = _mm256_cmpeq_epi32(_mm256_max_epu32(low, sum), sum);
-        let high = _mm256_add_epi32(high, eight(c[1], number));
-        put_eight(&mut out[0], number, sum);
-        put_eight(&mut out[1], number, _mm256_add_epi32(high, _mm256_add_epi32(no_carry, one)));
+        let (low, high) = (eight(c[0], number), eight(c[1], number));
+        let even = _mm256_add_epi64(even, _mm256_blend_epi32::<0xaa>(low, _mm256_slli_epi64::<32>(high)));
+        let odd = _mm256_add_epi64(odd, _mm256_blend_epi32::<0xaa>(_mm256_srli_epi64::<32>(low), high));
+        put_eight(&mut out[0], number, _mm256_blend_epi32::<0xaa>(even, _mm256_slli_epi64::<32>(odd)));
+        put_eight(&mut out[1], number, _mm256_blend_epi32::<0xaa>(_mm256_srli_epi64::<32>(even), odd));
     }
     out
 }

@@ -196,19 +196,25 @@ impl LoadedCode {
 
     #[cold]
     fn load(&mut self, start: u64, launch: &Prepared, cache: &CodeCache) -> Result<usize, FaultKind> {
+        let key = Key { start, sm: launch.launch.sm, registers: launch.launch.registers };
+        let known = self.by_key.get(&key).copied();
+        if let Some(index) = known
+            && let Some((_, loaded)) = self.pages.get_mut(index)
+            && launch.map.holds(start, &loaded.page.bytes).map_err(|_| FaultKind::InvalidPc)?
+        {
+            loaded.fill(launch);
+            return Ok(index);
+        }
         let mut bytes = [0; PAGE_BYTES as usize];
         launch.map.read(start, &mut bytes).map_err(|_| FaultKind::InvalidPc)?;
-        let key = Key { start, sm: launch.launch.sm, registers: launch.launch.registers };
-        let index = match self.by_key.get(&key) {
+        let loaded = Loaded::new(start, cache.page(key, &bytes));
+        let index = match known {
             Some(index) => {
-                let (_, loaded) = &mut self.pages[*index];
-                if *loaded.page.bytes != bytes {
-                    *loaded = Loaded::new(start, cache.page(key, &bytes));
-                }
-                *index
+                self.pages[index].1 = loaded;
+                index
             }
             None => {
-                self.pages.push((key, Loaded::new(start, cache.page(key, &bytes))));
+                self.pages.push((key, loaded));
                 self.by_key.insert(key, self.pages.len() - 1);
                 self.pages.len() - 1
             }

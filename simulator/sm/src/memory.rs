@@ -65,6 +65,12 @@ impl Windows {
         &mut windows[(address >> PLACE) as usize % WINDOWS]
     }
 
+    /// The memory at `address`, if `bytes` of it lie in a window that is known.
+    #[inline(always)]
+    pub fn known(&mut self, kind: AccessKind, address: u64, bytes: u64) -> Option<*mut u8> {
+        self.of(kind, address).at(address, bytes)
+    }
+
     /// The memory at `address`: `bytes` of it, or a fault. `None` where it does not lie in one mapping.
     #[inline(always)]
     pub fn find(

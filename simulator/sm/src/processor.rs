@@ -74,7 +74,7 @@ struct Shared {
     threads: usize,
     cache: CodeCache,
     /// Workers without work.
-    workers: Mutex<Vec<Worker>>,
+    workers: Mutex<Vec<Box<Worker>>>,
     launches: AtomicU64,
 }
 
@@ -308,9 +308,9 @@ impl Grid {
     fn work(&self, random: Option<Random>, look: &mut dyn FnMut(u64, u64)) {
         let mut worker = lock(&self.shared.workers).pop().unwrap_or_else(|| {
             let Configuration { multiprocessors, warps, .. } = self.shared.configuration;
-            Worker::new(multiprocessors, warps)
+            Box::new(Worker::new(multiprocessors, warps))
         });
-        worker.start(random);
+        worker.start(&self.launch.map, random);
         worker.counting = self.observe.instructions.then(Box::<Counting>::default);
         let mut watch = self.observe.blocks.then(|| Watch::new(self.joined.fetch_add(1, Ordering::Relaxed)));
         let mut resident = Vec::new();

@@ -1,6 +1,9 @@
 //! A worker: executes blocks, one after the other, and of a block those warps together that stand at one address.
 
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nv_memory::AddressMap;
 
 use super::block::Block;
 use super::code::{CodeCache, LoadedCode, PAGE_CODE};
@@ -97,6 +100,9 @@ pub(super) struct Worker {
     pub code: LoadedCode,
     /// What instructions are counted in, where they are.
     pub counting: Option<Box<Counting>>,
+    /// The address map of the launch before. Its place stays its own as long as this is kept, so that another map is
+    /// never taken for it.
+    map: Weak<AddressMap>,
     /// Memory of blocks that finished, for blocks to come.
     spare: Vec<(Shape, Block)>,
 }
@@ -120,13 +126,17 @@ impl Worker {
             },
             code: LoadedCode::new(),
             counting: None,
+            map: Weak::new(),
             spare: Vec::new(),
         }
     }
 
     /// To be called before a launch.
-    pub fn start(&mut self, random: Option<Random>) {
-        self.caches.windows.reset();
+    pub fn start(&mut self, map: &Arc<AddressMap>, random: Option<Random>) {
+        if self.map.as_ptr() != Arc::as_ptr(map) {
+            self.map = Arc::downgrade(map);
+            self.caches.windows.reset();
+        }
         self.caches.textures.start();
         self.caches.statistics = Statistics::default();
         self.caches.random = random;

@@ -669,6 +669,66 @@ fn global_in_order<L: Level, const BYTES: usize>(
     Some(Ordered { order, base: first.wrapping_sub(least as usize), starts })
 }
 
+/// Whether the addresses of all 32 lanes rise by `step`, and those of `same` are the same.
+#[inline(always)]
+fn is_run<L: Level>(at: &[u32; LANES], step: u32, same: Option<&[u32; LANES]>) -> bool {
+    // Tiles are told apart soon.
+    if at[LANES - 1].wrapping_sub(at[0]) != (LANES as u32 - 1) * step {
+        return false;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if L::AVX2 {
+        // SAFETY: the processor has the feature.
+        return unsafe { avx2::is_run(at, step, same) };
+    }
+    let mut any = [0; LANES];
+    for i in 0..LANES {
+        any[i] = at[i].wrapping_sub(at[0]) ^ (step * i as u32);
+        any[i] |= same.map_or(0, |same| same[i] ^ same[0]);
+    }
+    any.iter().fold(0, |any, lane| any | lane) == 0
+}
+
+/// Offsets of the eights of a run.
+const fn run_starts(bytes: usize) -> [u32; 4] {
+    let eight = 8 * bytes as u32;
+    [0, eight, 2 * eight, 3 * eight]
+}
+
+/// The memory of a global access by all lanes, if it is one run in a window that is known: the most frequent way.
+#[inline(always)]
+fn global_run<L: Level, const BYTES: usize>(
+    core: &mut Core<'_>,
+    op: &Micro,
+    kind: AccessKind,
+) -> Option<*mut u8> {
+    let (low, high) = address_rows(op);
+    let (low, high) = (core.row(low), core.row(high));
+    if !is_run::<L>(low, BYTES as u32, Some(high)) || low[0] > u32::MAX - 31 * BYTES as u32 {
+        return None;
+    }
+    let start = (u64::from(high[0]) << 32 | u64::from(low[0])).wrapping_add(core.long_offset(op));
+    if start & (BYTES as u64 - 1) != 0 {
+        return None;
+    }
+    core.caches.windows.known(kind, start, 32 * BYTES as u64)
+}
+
+/// The memory of an access to shared memory by all lanes, if it is one run, and the addresses are good.
+#[inline(always)]
+fn shared_run<L: Level, const BYTES: usize>(core: &mut Core<'_>, op: &Micro) -> Option<*mut u8> {
+    let uniform = core.row(RowIndex((op.payload >> 32) as u16))[0];
+    let scale = op.payload >> SCALE & 7;
+    let at = core.row(op.a);
+    if BYTES as u32 & ((1 << scale) - 1) != 0 || !is_run::<L>(at, BYTES as u32 >> scale, None) {
+        return None;
+    }
+    let start = (at[0] << scale).wrapping_add(uniform.wrapping_add(op.payload as u32));
+    let good = start & (BYTES as u32 - 1) == 0
+        && u64::from(start) + 32 * BYTES as u64 <= u64::from(core.shared_bytes());
+    good.then(|| core.shared_pointer().wrapping_add(start as usize))
+}
+
 /// Loads from global memory.
 #[inline(always)]
 fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(
@@ -676,6 +736,17 @@ fn load_global<L: Level, const BYTES: usize, const WORDS: usize>(
     op: &Micro,
     mask: u32,
 ) -> Flow {
+    if mask == FULL
+        && BYTES >= 4
+        && let Some(from) = global_run::<L, BYTES>(core, op, AccessKind::Read)
+    {
+        core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+            prefetch(from);
+            // SAFETY: the window holds the run, whose alignment was checked.
+            unsafe { load_eights::<false, BYTES, WORDS>(Eights::Rising, from, run_starts(BYTES), out) };
+        });
+        return Flow::Next;
+    }
     if mask == FULL
         && let Some(Ordered { order, base, starts }) = global_in_order::<L, BYTES>(core, op, AccessKind::Read)
     {
@@ -757,6 +828,16 @@ fn load_shared<L: Level, const BYTES: usize, const WORDS: usize>(
     mask: u32,
 ) -> Flow {
     if mask == FULL
+        && BYTES >= 4
+        && let Some(from) = shared_run::<L, BYTES>(core, op)
+    {
+        core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
+            // SAFETY: range and alignment were checked; the destination is not in shared memory.
+            unsafe { load_eights::<true, BYTES, WORDS>(Eights::Rising, from, run_starts(BYTES), out) };
+        });
+        return Flow::Next;
+    }
+    if mask == FULL
         && let Some(Ordered { order, base, starts }) = shared_in_order::<L, BYTES>(core, op)
     {
         core.put_loaded::<BYTES, WORDS>(op, mask, |out| {
@@ -826,6 +907,14 @@ fn store_global<L: Level, const BYTES: usize, const WORDS: usize>(
     mask: u32,
 ) -> Flow {
     if mask == FULL
+        && BYTES >= 4
+        && let Some(to) = global_run::<L, BYTES>(core, op, AccessKind::Write)
+    {
+        // SAFETY: the window holds the run, whose alignment was checked.
+        unsafe { store_eights::<BYTES, WORDS>(core, op, to, run_starts(BYTES)) };
+        return Flow::Next;
+    }
+    if mask == FULL
         && let Some(Ordered { order: Eights::Rising, base, starts }) =
             global_in_order::<L, BYTES>(core, op, AccessKind::Write)
     {
@@ -857,6 +946,14 @@ fn store_shared<L: Level, const BYTES: usize, const WORDS: usize>(
     op: &Micro,
     mask: u32,
 ) -> Flow {
+    if mask == FULL
+        && BYTES >= 4
+        && let Some(to) = shared_run::<L, BYTES>(core, op)
+    {
+        // SAFETY: range and alignment were checked.
+        unsafe { store_eights::<BYTES, WORDS>(core, op, to, run_starts(BYTES)) };
+        return Flow::Next;
+    }
     if mask == FULL
         && let Some(Ordered { order: Eights::Rising, base, starts }) = shared_in_order::<L, BYTES>(core, op)
     {
