@@ -524,7 +524,7 @@ fn stencil(gpu: &Gpu) {
 /// native threads that share nothing say how much the second processor is worth.
 fn scaling(_: &Gpu) {
     let shortest = |f: &dyn Fn()| {
-        (0..40)
+        (0..10)
             .map(|_| {
                 let start = Instant::now();
                 f();
@@ -534,7 +534,7 @@ fn scaling(_: &Gpu) {
     };
     let wall = |threads| {
         let gpu = Gpu::new(threads);
-        let launch = gpu.launch("alu", [64, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
+        let launch = gpu.launch("alu", [32, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
         shortest(&|| {
             gpu.run(&launch);
         })
