@@ -74,6 +74,10 @@ struct Shared {
     threads: usize,
     cache: CodeCache,
     /// Workers without work.
+    #[expect(
+        clippy::vec_box,
+        reason = "a worker has kilobytes, and is taken out and put back for every launch"
+    )]
     workers: Mutex<Vec<Box<Worker>>>,
     launches: AtomicU64,
 }

@@ -64,6 +64,15 @@ fn vectors_and_plain_functions_agree() {
             assert_eq!(avx2::order(&rising, 4), (true, false));
             rising[round % LANES] ^= 64;
             assert_eq!(avx2::order(&rising, 4), (false, false));
+            let mut run = [a[0]; LANES];
+            for i in 0..LANES {
+                run[i] = a[0].wrapping_add(16 * i as u32);
+            }
+            assert!(avx2::is_run(&run, 16, None) && !avx2::is_run(&run, 8, None));
+            assert!(avx2::is_run(&run, 16, Some(&[b[0]; LANES])));
+            assert!(!avx2::is_run(&run, 16, Some(&run)));
+            run[round % LANES] ^= 1 << (round % 32);
+            assert!(!avx2::is_run(&run, 16, None));
             let mut same = [a[0]; LANES];
             assert!(avx2::one_value(&same));
             assert_eq!(avx2::order(&same, 4), (false, true));
