@@ -723,7 +723,8 @@ fn shared_run<L: Level, const BYTES: usize>(core: &mut Core<'_>, op: &Micro) -> 
     if BYTES as u32 & ((1 << scale) - 1) != 0 || !is_run::<L>(at, BYTES as u32 >> scale, None) {
         return None;
     }
-    let start = (at[0] << scale).wrapping_add(uniform.wrapping_add(op.payload as u32));
+    let add = uniform.wrapping_add(op.payload as u32).wrapping_sub(core.cta.window);
+    let start = (at[0] << scale).wrapping_add(add);
     let good = start & (BYTES as u32 - 1) == 0
         && u64::from(start) + 32 * BYTES as u64 <= u64::from(core.shared_bytes());
     good.then(|| core.shared_pointer().wrapping_add(start as usize))
