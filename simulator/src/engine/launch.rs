@@ -1,6 +1,9 @@
 //! Grids: from a QMD in memory through the scheduler's checks to its executor, its semaphores and its dependents.
 
-use std::sync::atomic::Ordering;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::atomic::Ordering,
+};
 
 use nv_abi::{
     arch::Generation,
@@ -46,22 +49,36 @@ const TRAP_UNCONDITIONAL: u64 = V04_00::RELEASE_TRAP_TYPE::TRAP_UNCONDITIONAL;
 /// Actions of DEPENDENT_QMD_ACTION that start the dependent.
 const DEPENDENT_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_SCHEDULE;
 const DEPENDENT_INVALIDATE_COPY_SCHEDULE: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_INVALIDATE_COPY_SCHEDULE;
+const DEPENDENT_DECREMENT: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_DECREMENT_DEPENDENCE;
 
-/// Runs the QMD at `address`, then what depends on it, breadth first.
+/// Grids that were scheduled and wait for others, by the address of their QMD, with how many decrements they lack.
+pub(super) type Waiting = BTreeMap<u64, u32>;
+
+/// Runs the QMD at `address` unless it waits for others; then what depends on it, breadth first.
 pub(super) fn schedule(
     context: &mut Context<'_>,
     registers: &Registers,
     class: u32,
     generation: Generation,
+    waiting: &mut Waiting,
     address: u64,
 ) -> Result<(), Fault> {
-    let mut queue = std::collections::VecDeque::from([address]);
-    while let Some(address) = queue.pop_front() {
+    // With each: whether it waited for its turn already.
+    let mut queue = VecDeque::from([(address, false)]);
+    while let Some((address, waited)) = queue.pop_front() {
         if context.slot.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         let launch = read(context, generation, address)?;
-        execute(context, registers, generation, address, &launch)?;
+        // NVIDIA's library schedules null grids with a counter of 2 that one grid decrements: they never start.
+        if !waited && launch.dependence_counter > 0 {
+            waiting.insert(address, launch.dependence_counter);
+            continue;
+        }
+        // A null grid has no blocks: only what follows a grid. NVIDIA's library starts one on Hopper.
+        if launch.qmd_type.map(u64::from) != Some(V04_00::QMD_TYPE::GRID_NULL) {
+            execute(context, registers, generation, address, &launch)?;
+        }
         if context.slot.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -70,7 +87,14 @@ pub(super) fn schedule(
         }
         for dependent in &launch.dependents {
             match u64::from(dependent.action) {
-                DEPENDENT_SCHEDULE | DEPENDENT_INVALIDATE_COPY_SCHEDULE => queue.push_back(dependent.address),
+                DEPENDENT_SCHEDULE | DEPENDENT_INVALIDATE_COPY_SCHEDULE => {
+                    queue.push_back((dependent.address, false));
+                }
+                DEPENDENT_DECREMENT => {
+                    if decrement(context, generation, waiting, dependent.address)? {
+                        queue.push_back((dependent.address, true));
+                    }
+                }
                 action => {
                     let what = format!("DEPENDENT_QMD_ACTION {action} of the QMD at {address:#x}");
                     return Err(Fault::NotSimulated { class, method: "QMD", what });
@@ -79,6 +103,30 @@ pub(super) fn schedule(
         }
     }
     Ok(())
+}
+
+/// Counts one of those that a grid waits for; whether it was the last. One that was not scheduled yet has what its QMD
+/// says before it.
+fn decrement(
+    context: &Context<'_>,
+    generation: Generation,
+    waiting: &mut Waiting,
+    address: u64,
+) -> Result<bool, Fault> {
+    let lacks = match waiting.get(&address) {
+        Some(lacks) => *lacks,
+        None => read(context, generation, address)?.dependence_counter,
+    };
+    match lacks {
+        0 | 1 => {
+            waiting.remove(&address);
+            Ok(lacks == 1)
+        }
+        _ => {
+            waiting.insert(address, lacks - 1);
+            Ok(false)
+        }
+    }
 }
 
 fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<qmd::Launch, Fault> {
@@ -93,7 +141,10 @@ fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<q
         Err(error) => return refuse(address, LaunchError::Undecodable(error.to_string())),
     };
     match launch.qmd_type.map(u64::from) {
-        None | Some(V04_00::QMD_TYPE::GRID_CTA | V04_00::QMD_TYPE::GRID_GPC_CGA) => Ok(launch),
+        None
+        | Some(
+            V04_00::QMD_TYPE::GRID_CTA | V04_00::QMD_TYPE::GRID_GPC_CGA | V04_00::QMD_TYPE::GRID_NULL,
+        ) => Ok(launch),
         // Measured on H200 for QUEUE, likewise.
         Some(V04_00::QMD_TYPE::QUEUE) => hang("QMD_TYPE is QUEUE, not GRID_CTA".to_owned()),
         Some(other) => {

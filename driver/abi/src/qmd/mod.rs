@@ -116,6 +116,7 @@ pub struct Rows {
     pub major: Field,
     pub minor: Field,
     pub qmd_type: Option<Field>,
+    pub dependence_counter: Field,
     /// CTAs of a cluster along each axis.
     pub cluster: Option<[Field; 3]>,
     pub group_id: Field,
@@ -201,6 +202,7 @@ macro_rules! releases {
 macro_rules! rows {
     ($version:ident { $($field:ident: $value:expr),* $(,)? }) => {
         Rows {
+            dependence_counter: $version::DEPENDENCE_COUNTER,
             layout: $version::LAYOUT,
             major: $version::QMD_MAJOR_VERSION,
             group_id: $version::QMD_GROUP_ID,
@@ -419,6 +421,8 @@ pub struct ConstantBuffer {
 pub struct Launch {
     /// `QMD_TYPE`; `None` in versions without it.
     pub qmd_type: Option<u8>,
+    /// `DEPENDENCE_COUNTER`: how often other grids must decrement it before this one starts.
+    pub dependence_counter: u32,
     /// CTAs; clusters where `QMD_TYPE` is `GRID_GPC_CGA` (measured on H200).
     pub grid: [u32; 3],
     /// CTAs of a cluster, where that is the type.
@@ -685,6 +689,7 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
     };
     Ok(Launch {
         qmd_type,
+        dependence_counter: number(&rows.dependence_counter)?,
         cluster,
         grid: [number(&rows.grid[0])?, number(&rows.grid[1])?, number(&rows.grid[2])?],
         block: [number(&rows.block[0])?, number(&rows.block[1])?, number(&rows.block[2])?],

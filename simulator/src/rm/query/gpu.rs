@@ -1,7 +1,9 @@
 //! Controls of a device or subdevice that say which GPU it is.
 
+use std::ops::RangeInclusive;
+
 use nv_abi::{
-    Record,
+    Branch, Record,
     rm::{
         NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS as ClassList,
         NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS as ClassListV2,
@@ -28,6 +30,46 @@ use super::{
     Listed, find, set_uuid,
 };
 use crate::{client_memory, host};
+
+/// What NV2080_CTRL_CMD_GPU_GET_INFO_V2 answers for all GPUs alike.
+struct InfoOfAll {
+    index: u32,
+    value: u32,
+    /// The branches whose module knows the index.
+    branches: RangeInclusive<Branch>,
+}
+
+const EVER: RangeInclusive<Branch> = Branch::R535..=Branch::R610;
+
+/// From `subdeviceCtrlCmdGpuGetInfoV2` of the open kernel module and `ctrl2080gpu.h`: a desktop or server GPU that is
+/// not passed through, without partitions, in a machine with a PCI bus of x86.
+const INFO_OF_ALL: &[InfoOfAll] = &[
+    // MINOR_REVISION_EXT, NETLIST_REV0 and 1.
+    InfoOfAll { index: 0x04, value: 0, branches: EVER },
+    InfoOfAll { index: 0x12, value: 0, branches: EVER },
+    InfoOfAll { index: 0x13, value: 0, branches: EVER },
+    // SYSMEM_ACCESS: yes.
+    InfoOfAll { index: 0x1f, value: 1, branches: EVER },
+    // SURPRISE_REMOVAL_POSSIBLE: no.
+    InfoOfAll { index: 0x25, value: 0, branches: EVER },
+    // IBMNPU_RELAXED_ORDERING: unsupported.
+    InfoOfAll { index: 0x26, value: u32::MAX, branches: Branch::R535..=Branch::R550 },
+    // NVSWITCH_PROXY_DETECTED: no.
+    InfoOfAll { index: 0x28, value: 0, branches: EVER },
+    // PER_RUNLIST_CHANNEL_RAM: from Ampere on.
+    InfoOfAll { index: 0x2f, value: 1, branches: EVER },
+    // GPU_ATS_CAPABILITY: no.
+    InfoOfAll { index: 0x30, value: 0, branches: EVER },
+    // MOBILE_CONFIG_ENABLED: no.
+    InfoOfAll { index: 0x35, value: 0, branches: EVER },
+    // GPU_PROFILING_CAPABILITY: enabled.
+    InfoOfAll { index: 0x36, value: 1, branches: EVER },
+    // IS_RESETLESS_MIG_SUPPORTED: no.
+    InfoOfAll { index: 0x3f, value: 0, branches: EVER },
+    // IS_LOCALIZATION_SUPPORTED and GPU_NON_PASID_ATS_CAPABILITY: no.
+    InfoOfAll { index: 0x41, value: 0, branches: Branch::R580..=Branch::R610 },
+    InfoOfAll { index: 0x42, value: 0, branches: Branch::R580..=Branch::R610 },
+];
 
 impl Kernel {
     /// The GPU's classes that this module has.
@@ -112,8 +154,11 @@ impl Kernel {
             data: GpuInfo::gpuInfoList_data,
             end: u32::MAX,
         };
+        let branch = self.branch;
         self.answer_list(p, &list, |kernel, index| {
-            Ok(find(kernel.gpu(target)?.profile.gpu_info, index & INDEX))
+            let profile = &kernel.gpu(target)?.profile;
+            let alike = INFO_OF_ALL.iter().find(|row| row.index == index & INDEX && row.branches.contains(&branch));
+            Ok(find(profile.gpu_info, index & INDEX).or(alike.map(|row| row.value)))
         })
     }
 

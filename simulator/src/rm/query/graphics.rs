@@ -1,7 +1,7 @@
 //! Controls about graphics, compute and copy engines: geometry, capabilities, context sizes.
 
 use nv_abi::{
-    Record,
+    Branch, Record,
     rm::{
         NV0080_CTRL_FB_GET_CAPS_V2_PARAMS as FbCaps, NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS as ChannelList,
         NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS as HostCaps, NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS as CopyCaps,
@@ -58,8 +58,15 @@ const GR_INFO: &[(u32, Answer)] = &[
 ];
 /// Indices that have no public answer. A module answers them; this one answers 0 and says so in its report.
 const GR_INFO_UNKNOWN: &str = "NV2080_CTRL_CMD_GR_GET_INFO without a public value, answered 0: index";
-/// One past the highest index (NV0080_CTRL_GR_INFO_MAX_SIZE).
-const GR_INFO_MAX: u32 = 0x3a;
+/// One past the highest index (NV0080_CTRL_GR_INFO_MAX_SIZE of each branch's `ctrl0080gr.h`).
+const fn gr_info_end(branch: Branch) -> u32 {
+    match branch {
+        Branch::R535 => 0x35,
+        Branch::R550 | Branch::R560 | Branch::R565 => 0x38,
+        Branch::R570 | Branch::R580 => 0x3a,
+        Branch::R590 | Branch::R595 | Branch::R610 => 0x3b,
+    }
+}
 
 fn fb_info(profile: &Profile, index: u32) -> u32 {
     super::find(profile.frame_buffer_info, index).unwrap_or(0)
@@ -68,11 +75,12 @@ fn fb_info(profile: &Profile, index: u32) -> u32 {
 impl Kernel {
     pub(in super::super) fn gr_get_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         let (count, pointer) = (p.get(&GrInfo::grInfoListSize)?, p.get(&GrInfo::grInfoList)?);
-        if count == 0 || count > GR_INFO_MAX.into() || pointer == 0 {
+        let end = gr_info_end(self.branch);
+        if count == 0 || count > end.into() || pointer == 0 {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         self.answer_client_list(pointer, count, |kernel, index| {
-            if index >= GR_INFO_MAX {
+            if index >= end {
                 return Err(Status::INVALID_ARGUMENT.into());
             }
             match GR_INFO.iter().find(|(known, _)| *known == index) {
