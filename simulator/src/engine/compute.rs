@@ -127,8 +127,6 @@ const IDLE_STATE: &[&str] = &[
     "SET_QMD_VIRTUALIZATION_BASE_*",
     "SET_DST_*",
     "SET_MME_*",
-    // Programs of macros; what calls one is refused.
-    "LOAD_MME_*",
     "SET_MONITORED_FENCE_SIGNAL_ADDRESS_BASE_*",
     "SET_INSTRUMENTATION_METHOD_*",
     "SET_RESERVED_SW_METHOD*",

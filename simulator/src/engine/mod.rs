@@ -8,6 +8,7 @@ mod copy;
 mod executor;
 mod inline_to_memory;
 mod launch;
+mod macros;
 mod profile;
 
 use std::sync::{Arc, atomic::Ordering};
@@ -15,6 +16,11 @@ use std::sync::{Arc, atomic::Ordering};
 use nv_abi::{
     Field,
     arch::Generation,
+    compute::AMPERE_COMPUTE_B::{
+        CALL_MME_DATA, CALL_MME_MACRO, LOAD_MME_INSTRUCTION_RAM, LOAD_MME_INSTRUCTION_RAM_POINTER,
+        LOAD_MME_START_ADDRESS_RAM, LOAD_MME_START_ADDRESS_RAM_POINTER, MME_DMA_READ_FIFOED,
+        SET_MME_MEM_ADDRESS_A, SET_MME_MEM_ADDRESS_B,
+    },
     host::AMPERE_CHANNEL_GPFIFO_A::SET_OBJECT,
     method::{ClassTable, Method, class_table},
 };
@@ -33,6 +39,7 @@ use crate::{
 };
 use compute::Compute;
 use copy::Copy;
+use macros::{Macros, Step};
 
 /// What an engine works with.
 pub(crate) struct Context<'a> {
@@ -165,6 +172,16 @@ impl Registers {
     }
 }
 
+const LOAD_INSTRUCTION_POINTER: u32 = LOAD_MME_INSTRUCTION_RAM_POINTER.address;
+const LOAD_INSTRUCTION: u32 = LOAD_MME_INSTRUCTION_RAM.address;
+const LOAD_START_POINTER: u32 = LOAD_MME_START_ADDRESS_RAM_POINTER.address;
+const LOAD_START: u32 = LOAD_MME_START_ADDRESS_RAM.address;
+const CALL_MACRO: u32 = CALL_MME_MACRO.address;
+const CALL_DATA: u32 = CALL_MME_DATA.address;
+const DMA_READ_FIFOED: u32 = MME_DMA_READ_FIFOED.address;
+/// The end of the method space.
+const LAST_METHOD: u32 = 0x3ffc;
+
 #[derive(Debug)]
 enum Engine {
     Compute(Box<Compute>),
@@ -179,6 +196,7 @@ struct Object {
     table: Option<&'static ClassTable>,
     registers: Registers,
     engine: Engine,
+    macros: Macros,
 }
 
 impl Object {
@@ -191,10 +209,20 @@ impl Object {
             }
             _ => Engine::Other,
         };
-        Self { class, table, registers: Registers::new(), engine }
+        Self { class, table, registers: Registers::new(), engine, macros: Macros::default() }
     }
 
+    /// A method that a channel sends.
     fn method(&mut self, context: &mut Context<'_>, address: u32, data: u32) -> Result<(), Fault> {
+        if self.macros.is_busy() && !(CALL_MACRO..=LAST_METHOD).contains(&address) {
+            let what = format!("{address:#06x} = {data:#010x} while a macro still awaits parameters");
+            return Err(Fault::NotSimulated { class: self.class, method: "CALL_MME_DATA", what });
+        }
+        self.perform(context, address, data)
+    }
+
+    /// A method that a channel or a macro sends.
+    fn perform(&mut self, context: &mut Context<'_>, address: u32, data: u32) -> Result<(), Fault> {
         let class = self.class;
         if matches!(self.engine, Engine::Other) {
             let what = format!("no method of this class is: {address:#06x} = {data:#010x}");
@@ -210,10 +238,69 @@ impl Object {
             reason,
         })?;
         self.registers.set(address, data);
+        if matches!(self.engine, Engine::Compute(_))
+            && let Some(done) = self.macro_method(method.address, element, data)
+        {
+            done.map_err(|reason| Fault::BadValue { class, method: method.name, data, reason })?;
+            return self.expand(context, method);
+        }
         match &mut self.engine {
             Engine::Compute(compute) => compute.method(context, &self.registers, method, element, data),
             Engine::Copy(copy) => copy.method(context, &self.registers, method, data),
             Engine::Other => Ok(()),
+        }
+    }
+}
+
+impl Object {
+    /// What a method does to the macro expander, if it is one of its methods.
+    fn macro_method(&mut self, method: u32, element: u32, data: u32) -> Option<Result<(), String>> {
+        let macros = &mut self.macros;
+        Some(match method {
+            LOAD_INSTRUCTION_POINTER => {
+                macros.point_to_instruction(data);
+                Ok(())
+            }
+            LOAD_INSTRUCTION => macros.load_instruction(data),
+            LOAD_START_POINTER => {
+                macros.point_to_start(data);
+                Ok(())
+            }
+            LOAD_START => macros.load_start(data),
+            CALL_MACRO => macros.call(element, data),
+            CALL_DATA => macros.parameter(data),
+            DMA_READ_FIFOED if macros.is_busy() => {
+                macros.want(data);
+                Ok(())
+            }
+            _ => return None,
+        })
+    }
+
+    /// Goes on with a call of a macro until it ends or waits for parameters.
+    fn expand(&mut self, context: &mut Context<'_>, method: &'static Method) -> Result<(), Fault> {
+        let class = self.class;
+        if matches!(method.address, DMA_READ_FIFOED) {
+            // A part of the call that sent it.
+            return Ok(());
+        }
+        loop {
+            let registers = &self.registers;
+            let step = self.macros.step(|address| registers.0.get(address as usize / 4).copied().unwrap_or(0));
+            match step.map_err(|what| Fault::NotSimulated { class, method: method.name, what })? {
+                Step::Rest => return Ok(()),
+                Step::Send { address, .. } if (CALL_MACRO..=LAST_METHOD).contains(&address) => {
+                    let what = "a macro that calls a macro".to_owned();
+                    return Err(Fault::NotSimulated { class, method: method.name, what });
+                }
+                Step::Send { address, data } => self.perform(context, address, data)?,
+                Step::Read(words) => {
+                    let from = self.registers.address(&SET_MME_MEM_ADDRESS_A, &SET_MME_MEM_ADDRESS_B);
+                    let mut bytes = vec![0; words as usize * 4];
+                    context.read("macro expander", from, &mut bytes)?;
+                    self.macros.give(bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)));
+                }
+            }
         }
     }
 }
