@@ -176,7 +176,13 @@ pub(super) struct Compute {
 
 impl Compute {
     pub(super) fn new(class: u32, generation: Generation) -> Self {
-        Self { class, generation, inline: InlineToMemory::default(), qmd_words: 0, waiting: launch::Waiting::new() }
+        Self {
+            class,
+            generation,
+            inline: InlineToMemory::default(),
+            qmd_words: 0,
+            waiting: launch::Waiting::new(),
+        }
     }
 
     fn not_simulated(&self, method: &Method, what: impl Into<String>) -> Fault {

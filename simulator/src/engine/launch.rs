@@ -142,9 +142,9 @@ fn read(context: &Context<'_>, generation: Generation, address: u64) -> Result<q
     };
     match launch.qmd_type.map(u64::from) {
         None
-        | Some(
-            V04_00::QMD_TYPE::GRID_CTA | V04_00::QMD_TYPE::GRID_GPC_CGA | V04_00::QMD_TYPE::GRID_NULL,
-        ) => Ok(launch),
+        | Some(V04_00::QMD_TYPE::GRID_CTA | V04_00::QMD_TYPE::GRID_GPC_CGA | V04_00::QMD_TYPE::GRID_NULL) => {
+            Ok(launch)
+        }
         // Measured on H200 for QUEUE, likewise.
         Some(V04_00::QMD_TYPE::QUEUE) => hang("QMD_TYPE is QUEUE, not GRID_CTA".to_owned()),
         Some(other) => {

@@ -4,7 +4,12 @@
 //! rules are those of Turing and later; source: Mesa's `mme_tu104.xml` and its notes (facts only), checked with the
 //! programs of a recording on an H200.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use crate::host::lock;
 
 /// Words of the memory for instructions.
 const INSTRUCTION_WORDS: usize = 3 * 0x1000;
@@ -21,7 +26,8 @@ const PREDICATE_MODE: (u32, u32) = (1, 4);
 const PREDICATE: (u32, u32) = (5, 5);
 const IMMEDIATE: [(u32, u32); 2] = [(30, 16), (66, 16)];
 /// Operation, destination, sources.
-const ALU: [[(u32, u32); 4]; 2] = [[(10, 5), (15, 5), (20, 5), (25, 5)], [(46, 5), (51, 5), (56, 5), (61, 5)]];
+const ALU: [[(u32, u32); 4]; 2] =
+    [[(10, 5), (15, 5), (20, 5), (25, 5)], [(46, 5), (51, 5), (56, 5), (61, 5)]];
 /// Method, data.
 const OUT: [[(u32, u32); 2]; 2] = [[(82, 3), (85, 4)], [(89, 3), (92, 4)]];
 
@@ -119,14 +125,20 @@ pub(super) enum Step {
     Read(u32),
 }
 
-/// The expander of one object.
+/// What the channels of a context load and share.
 #[derive(Debug, Default)]
-pub(super) struct Macros {
+pub(super) struct Memory {
     instructions: Vec<u32>,
     instruction: usize,
     starts: Vec<u32>,
     start: usize,
     data: Vec<u32>,
+}
+
+/// The expander of one object.
+#[derive(Debug, Default)]
+pub(super) struct Macros {
+    memory: Arc<Mutex<Memory>>,
     parameters: VecDeque<u32>,
     call: Option<Call>,
 }
@@ -145,24 +157,30 @@ fn load(memory: &mut Vec<u32>, place: &mut usize, limit: usize, word: u32) -> Re
 }
 
 impl Macros {
+    pub(super) fn new(memory: Arc<Mutex<Memory>>) -> Self {
+        Self { memory, ..Self::default() }
+    }
+
     /// Moves to a place of the memory for instructions.
     pub(super) fn point_to_instruction(&mut self, place: u32) {
-        self.instruction = place as usize;
+        lock(&self.memory).instruction = place as usize;
     }
 
     /// Loads a word of instructions.
     pub(super) fn load_instruction(&mut self, word: u32) -> Result<(), String> {
-        load(&mut self.instructions, &mut self.instruction, INSTRUCTION_WORDS, word)
+        let memory = &mut *lock(&self.memory);
+        load(&mut memory.instructions, &mut memory.instruction, INSTRUCTION_WORDS, word)
     }
 
     /// Moves to the start of a program.
     pub(super) fn point_to_start(&mut self, program: u32) {
-        self.start = program as usize;
+        lock(&self.memory).start = program as usize;
     }
 
     /// Loads where a program starts.
     pub(super) fn load_start(&mut self, word: u32) -> Result<(), String> {
-        load(&mut self.starts, &mut self.start, PROGRAMS, word)
+        let memory = &mut *lock(&self.memory);
+        load(&mut memory.starts, &mut memory.start, PROGRAMS, word)
     }
 
     /// Begins a call with its first parameter.
@@ -170,12 +188,12 @@ impl Macros {
         if self.call.is_some() {
             return Err("the call before still awaits parameters".to_owned());
         }
-        let Some(start) = self.starts.get(program as usize) else {
+        let Some(start) = lock(&self.memory).starts.get(program as usize).copied() else {
             return Err(format!("program {program} was never loaded"));
         };
         self.parameters = VecDeque::from([parameter]);
         self.call = Some(Call {
-            at: *start as usize,
+            at: start as usize,
             steps: 0,
             registers: [0; REGISTERS],
             carry: 0,
@@ -220,6 +238,10 @@ impl Macros {
     /// # Errors
     /// What in the program is not simulated or wrong.
     pub(super) fn step(&mut self, state: impl Fn(u32) -> u32) -> Result<Step, String> {
+        if self.call.is_none() {
+            return Ok(Step::Rest);
+        }
+        let memory = &mut *lock(&self.memory);
         loop {
             let Some(call) = &mut self.call else { return Ok(Step::Rest) };
             if let Some((address, data)) = call.outputs.pop_front() {
@@ -229,7 +251,7 @@ impl Macros {
                 self.call = None;
                 return Ok(Step::Rest);
             }
-            let words = self.instructions.get(3 * call.at..3 * call.at + 3);
+            let words = memory.instructions.get(3 * call.at..3 * call.at + 3);
             let Some([high, middle, low]) = words else {
                 return Err(format!("no instruction {:#x}", call.at));
             };
@@ -246,7 +268,7 @@ impl Macros {
             for load in loads.iter_mut().take(instruction.parameters()) {
                 *load = self.parameters.pop_front().unwrap_or(0);
             }
-            if call.run(instruction, loads, &mut self.data, &state)? && call.wanted > 0 {
+            if call.run(instruction, loads, &mut memory.data, &state)? && call.wanted > 0 {
                 return Ok(Step::Read(std::mem::take(&mut call.wanted)));
             }
         }
@@ -254,7 +276,13 @@ impl Macros {
 }
 
 impl Call {
-    fn source(&self, instruction: Instruction, alu: usize, loads: [u32; 2], number: u32) -> Result<u32, String> {
+    fn source(
+        &self,
+        instruction: Instruction,
+        alu: usize,
+        loads: [u32; 2],
+        number: u32,
+    ) -> Result<u32, String> {
         let signed = |immediate: u32| immediate as u16 as i16 as u32;
         Ok(match number {
             ZERO => 0,
@@ -392,7 +420,12 @@ impl Call {
 }
 
 /// What an output takes; `None` for nothing.
-fn output(instruction: Instruction, results: [u32; 2], loads: [u32; 2], number: u32) -> Result<Option<u32>, String> {
+fn output(
+    instruction: Instruction,
+    results: [u32; 2],
+    loads: [u32; 2],
+    number: u32,
+) -> Result<Option<u32>, String> {
     let immediates = [instruction.immediate(0), instruction.immediate(1)];
     Ok(Some(match number {
         0 => return Ok(None),
@@ -498,7 +531,13 @@ mod tests {
             assemble(&[(ALU[0][0], 22), (ALU[0][2], OWN_IMMEDIATE), (IMMEDIATE[0], 5), (OUT[0][1], 1)]),
             assemble(&[(ALU[0][0], 31), (ALU[0][2], ZERO), (ALU[0][3], OWN_IMMEDIATE), (IMMEDIATE[0], 9)]),
             // For zero only: word 0 of the data.
-            assemble(&[(PREDICATE_MODE, 2), (PREDICATE, 0), (ALU[0][0], 30), (ALU[0][2], ZERO), (OUT[0][1], 1)]),
+            assemble(&[
+                (PREDICATE_MODE, 2),
+                (PREDICATE, 0),
+                (ALU[0][0], 30),
+                (ALU[0][2], ZERO),
+                (OUT[0][1], 1),
+            ]),
             assemble(&[(END_NEXT, 1)]),
             assemble(&[]),
         ];

@@ -11,16 +11,21 @@ mod launch;
 mod macros;
 mod profile;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 use nv_abi::{
     Field,
     arch::Generation,
+    compute::AMPERE_COMPUTE_A as base,
     compute::AMPERE_COMPUTE_B::{
         CALL_MME_DATA, CALL_MME_MACRO, LOAD_MME_INSTRUCTION_RAM, LOAD_MME_INSTRUCTION_RAM_POINTER,
         LOAD_MME_START_ADDRESS_RAM, LOAD_MME_START_ADDRESS_RAM_POINTER, MME_DMA_READ_FIFOED,
         SET_MME_MEM_ADDRESS_A, SET_MME_MEM_ADDRESS_B,
     },
+    compute::HOPPER_COMPUTE_A::SET_TEXTURE_HEADER_VERSION,
     host::AMPERE_CHANNEL_GPFIFO_A::SET_OBJECT,
     method::{ClassTable, Method, class_table},
 };
@@ -32,7 +37,7 @@ pub use profile::{KernelProfile, ProfileError, Profiles};
 use crate::{
     fault::Fault,
     host::{
-        Event, Slot,
+        Event, Slot, lock,
         semaphore::{Reduction, Release, SemaphoreError},
     },
     memory::AddressMap,
@@ -138,13 +143,70 @@ pub(crate) fn check_value(method: &Method, data: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// State of launches that all channels of a context share: what one sets, the others launch with. NVIDIA's library sets
+/// it in the first channel of a context only.
+const OF_CONTEXT: [&Method; 17] = [
+    &base::SET_SHADER_SHARED_MEMORY_WINDOW_A,
+    &base::SET_SHADER_SHARED_MEMORY_WINDOW_B,
+    &base::SET_SHADER_LOCAL_MEMORY_A,
+    &base::SET_SHADER_LOCAL_MEMORY_B,
+    &base::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+    &base::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B,
+    &base::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C,
+    &base::SET_SHADER_LOCAL_MEMORY_WINDOW_A,
+    &base::SET_SHADER_LOCAL_MEMORY_WINDOW_B,
+    &base::SET_TEX_SAMPLER_POOL_A,
+    &base::SET_TEX_SAMPLER_POOL_B,
+    &base::SET_TEX_SAMPLER_POOL_C,
+    &base::SET_TEX_HEADER_POOL_A,
+    &base::SET_TEX_HEADER_POOL_B,
+    &base::SET_TEX_HEADER_POOL_C,
+    &SET_TEXTURE_HEADER_VERSION,
+    &base::SET_SHADER_EXCEPTIONS,
+];
+
+/// A bit for each word of the method space: whether it is in [`OF_CONTEXT`].
+const IS_OF_CONTEXT: [u64; Registers::WORDS / 64] = {
+    let mut bits = [0; Registers::WORDS / 64];
+    let mut i = 0;
+    while i < OF_CONTEXT.len() {
+        let word = OF_CONTEXT[i].address as usize / 4;
+        bits[word / 64] |= 1 << (word % 64);
+        i += 1;
+    }
+    bits
+};
+
+/// What the graphics and compute engine keeps for all channels of a context.
+#[derive(Default)]
+pub(crate) struct GraphicsState {
+    classes: Mutex<Vec<(u32, Arc<[AtomicU32]>)>>,
+    macros: Arc<Mutex<macros::Memory>>,
+}
+
+impl GraphicsState {
+    fn registers(&self, class: u32) -> Arc<[AtomicU32]> {
+        let mut classes = lock(&self.classes);
+        if let Some((_, words)) = classes.iter().find(|(known, _)| *known == class) {
+            return Arc::clone(words);
+        }
+        let words: Arc<[AtomicU32]> = (0..Registers::WORDS).map(|_| AtomicU32::new(0)).collect();
+        classes.push((class, Arc::clone(&words)));
+        words
+    }
+}
+
 /// The last value of every method of an object.
-pub(crate) struct Registers(Box<[u32]>);
+pub(crate) struct Registers {
+    own: Box<[u32]>,
+    /// Those of the context, at their places.
+    shared: Option<Arc<[AtomicU32]>>,
+}
 
 impl std::fmt::Debug for Registers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let set = self.0.iter().enumerate().filter(|(_, value)| **value != 0);
-        f.debug_map().entries(set.map(|(index, value)| (index * 4, value))).finish()
+        let set = (0..Self::WORDS as u32).map(|word| (word * 4, self.word(word * 4)));
+        f.debug_map().entries(set.filter(|(_, value)| *value != 0)).finish()
     }
 }
 
@@ -152,18 +214,35 @@ impl Registers {
     /// Words in the method space: headers have 12 bits of address.
     const WORDS: usize = 1 << 12;
 
-    fn new() -> Self {
-        Self(vec![0; Self::WORDS].into_boxed_slice())
+    fn new(shared: Option<Arc<[AtomicU32]>>) -> Self {
+        Self { own: vec![0; Self::WORDS].into_boxed_slice(), shared }
+    }
+
+    fn shared(&self, word: usize) -> Option<&AtomicU32> {
+        let is_shared = IS_OF_CONTEXT.get(word / 64)? >> (word % 64) & 1 != 0;
+        if is_shared { self.shared.as_ref()?.get(word) } else { None }
     }
 
     fn set(&mut self, address: u32, data: u32) {
-        if let Some(word) = self.0.get_mut(address as usize / 4) {
-            *word = data;
+        let word = address as usize / 4;
+        if let Some(shared) = self.shared(word) {
+            shared.store(data, Ordering::Relaxed);
+        } else if let Some(own) = self.own.get_mut(word) {
+            *own = data;
+        }
+    }
+
+    /// The last value at an address.
+    fn word(&self, address: u32) -> u32 {
+        let word = address as usize / 4;
+        match self.shared(word) {
+            Some(shared) => shared.load(Ordering::Relaxed),
+            None => self.own.get(word).copied().unwrap_or(0),
         }
     }
 
     fn get(&self, method: &Method) -> u32 {
-        self.0.get(method.address as usize / 4).copied().unwrap_or(0)
+        self.word(method.address)
     }
 
     /// An address in two methods, the upper half first.
@@ -200,7 +279,7 @@ struct Object {
 }
 
 impl Object {
-    fn new(class: u32) -> Self {
+    fn new(class: u32, graphics: &GraphicsState) -> Self {
         let table = class_table(class);
         let engine = match (table, Generation::of_compute_class(class)) {
             (Some(_), Some(generation)) => Engine::Compute(Box::new(Compute::new(class, generation))),
@@ -209,7 +288,9 @@ impl Object {
             }
             _ => Engine::Other,
         };
-        Self { class, table, registers: Registers::new(), engine, macros: Macros::default() }
+        let shared = matches!(engine, Engine::Compute(_)).then(|| graphics.registers(class));
+        let macros = Macros::new(Arc::clone(&graphics.macros));
+        Self { class, table, registers: Registers::new(shared), engine, macros }
     }
 
     /// A method that a channel sends.
@@ -286,7 +367,7 @@ impl Object {
         }
         loop {
             let registers = &self.registers;
-            let step = self.macros.step(|address| registers.0.get(address as usize / 4).copied().unwrap_or(0));
+            let step = self.macros.step(|address| registers.word(address));
             match step.map_err(|what| Fault::NotSimulated { class, method: method.name, what })? {
                 Step::Rest => return Ok(()),
                 Step::Send { address, .. } if (CALL_MACRO..=LAST_METHOD).contains(&address) => {
@@ -324,7 +405,7 @@ impl Objects {
             return Err(Fault::ClassMismatch { subchannel: subchannel.into(), class });
         }
         let index = self.objects.iter().position(|object| object.class == class).unwrap_or_else(|| {
-            self.objects.push(Object::new(class));
+            self.objects.push(Object::new(class, &context.slot.graphics));
             self.objects.len() - 1
         });
         *slot = Some(index);

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use clock::now;
 pub use scheduler::Host;
-pub(crate) use scheduler::Slot;
+pub(crate) use scheduler::{Slot, lock};
 
 use crate::{
     fault::FaultReport,
@@ -47,6 +47,9 @@ pub struct ChannelSpec {
     pub space: Arc<AddressSpace>,
     /// The channel group (TSG). A fault ends all channels of a group.
     pub group: u32,
+    /// The subcontext of the channel's context share; all channels of one, and all without one, launch with the same
+    /// state of their group.
+    pub subcontext: Option<u32>,
     /// NV2080 engine type, which error notifiers carry: 1 for graphics and compute.
     pub engine: u32,
     /// The doorbell token.

@@ -19,7 +19,7 @@ use super::{
     pushbuffer::{Pushbuffer, Step},
 };
 use crate::{
-    engine::{Executor, GridObserver},
+    engine::{Executor, GraphicsState, GridObserver},
     fault::{Fault, FaultReport, PbdmaInterrupt},
     memory::{Backing, BackingError, MmuFault},
     profile::Profile,
@@ -62,7 +62,7 @@ fn wake_on_time() {
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What the mutexes hold is valid after every statement, so a panic elsewhere has not spoilt it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -88,6 +88,8 @@ pub(crate) struct Slot {
     pub(crate) sm: u32,
     pub(crate) counters: Arc<SharedCounters>,
     pub(crate) executor: Arc<dyn Executor>,
+    /// What the channels of its context share.
+    pub(crate) graphics: Arc<GraphicsState>,
     /// Set to end what the channel's thread does, kernels included.
     pub(crate) stop: AtomicBool,
     /// The get pointer, for whoever looks for new work.
@@ -358,6 +360,8 @@ struct Shared {
     /// What was accepted and not done, with how often.
     gaps: Mutex<BTreeMap<String, u64>>,
     enabled_groups: Mutex<Vec<u32>>,
+    /// What the channels of each context share, as long as one of them is there.
+    contexts: Mutex<BTreeMap<(u32, Option<u32>), Weak<GraphicsState>>>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
     /// Doorbells are heard: new work is announced, and looked for only to make sure.
@@ -369,6 +373,17 @@ struct Shared {
 impl Shared {
     fn slots(&self) -> Vec<Arc<Slot>> {
         lock(&self.channels).values().map(|entry| Arc::clone(&entry.slot)).collect()
+    }
+
+    fn graphics(&self, group: u32, subcontext: Option<u32>) -> Arc<GraphicsState> {
+        let mut contexts = lock(&self.contexts);
+        contexts.retain(|_, state| state.strong_count() > 0);
+        if let Some(state) = contexts.get(&(group, subcontext)).and_then(Weak::upgrade) {
+            return state;
+        }
+        let state = Arc::new(GraphicsState::default());
+        contexts.insert((group, subcontext), Arc::downgrade(&state));
+        state
     }
 
     /// Ends every channel of a group: none takes work any more.
@@ -461,6 +476,7 @@ impl Host {
                 programs: Mutex::default(),
                 gaps: Mutex::default(),
                 enabled_groups: Mutex::default(),
+                contexts: Mutex::default(),
                 counters: Arc::default(),
                 closing: AtomicBool::new(false),
                 announced: AtomicBool::new(false),
@@ -496,9 +512,11 @@ impl Host {
     pub fn add_channel(&self, spec: ChannelSpec) -> ChannelId {
         let id = ChannelId(self.next.fetch_add(1, Ordering::Relaxed));
         let enabled = lock(&self.shared.enabled_groups).contains(&spec.group);
+        let graphics = self.shared.graphics(spec.group, spec.subcontext);
         let slot = Arc::new(Slot {
             id,
             spec,
+            graphics,
             generation: self.generation,
             sm: self.sm,
             counters: Arc::clone(&self.shared.counters),

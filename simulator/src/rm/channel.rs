@@ -82,6 +82,14 @@ impl Kernel {
                 state.next_group - 1
             }
         };
+        let subcontext = match a.handle(&P::hContextShare)? {
+            0 => None,
+            share => match self.object(a.client, share)?.kind {
+                Kind::ContextShare { subcontext, .. } => Some(subcontext),
+                _ => None,
+            },
+        };
+        let state = &mut self.gpus[gpu];
         let token = runlist << 16 | number;
         let id = state.host.add_channel(ChannelSpec {
             ring_address: a.get(&P::gpFifoOffset)?,
@@ -90,6 +98,7 @@ impl Kernel {
             notifier: notifier.clone(),
             space: Arc::clone(&space.space),
             group,
+            subcontext,
             engine,
             token,
             acquire_timeout: timeout.then_some(ACQUIRE_TIMEOUT),

@@ -100,6 +100,7 @@ impl Rig {
             notifier: Some((Arc::clone(&memory), NOTIFIER)),
             space,
             group,
+            subcontext: None,
             engine: 1,
             token,
             acquire_timeout,

@@ -157,7 +157,8 @@ impl Kernel {
         let branch = self.branch;
         self.answer_list(p, &list, |kernel, index| {
             let profile = &kernel.gpu(target)?.profile;
-            let alike = INFO_OF_ALL.iter().find(|row| row.index == index & INDEX && row.branches.contains(&branch));
+            let alike =
+                INFO_OF_ALL.iter().find(|row| row.index == index & INDEX && row.branches.contains(&branch));
             Ok(find(profile.gpu_info, index & INDEX).or(alike.map(|row| row.value)))
         })
     }
