@@ -265,6 +265,16 @@ impl Compute {
         match field(data, &A) {
             // What is cached of a QMD makes no difference: it is read from memory when it is scheduled.
             A::NOP | A::INVALIDATE | A::PREFETCH => Ok(()),
+            // Those of a graph but the first are handed over so, and start when the one before them schedules them.
+            A::INVALIDATE_COPY_SCHEDULE | A::INVALIDATE_PREFETCH_COPY_SCHEDULE
+                if launch::waits_for_pcas(
+                    context,
+                    self.generation,
+                    u64::from(registers.get(&SEND_PCAS_A)) << 8,
+                )? =>
+            {
+                Ok(())
+            }
             A::SCHEDULE
             | A::INVALIDATE_COPY_SCHEDULE
             | A::PREFETCH_SCHEDULE
@@ -316,6 +326,9 @@ impl Compute {
         let words = self.generation.qmd_version().bytes() as u32 / 4;
         if self.qmd_words == words.min(method.count) {
             self.qmd_words = 0;
+            if launch::waits_for_pcas(context, self.generation, address)? {
+                return Ok(());
+            }
             launch::schedule(context, registers, self.class, self.generation, &mut self.waiting, address)?;
         }
         Ok(())

@@ -54,6 +54,15 @@ const DEPENDENT_DECREMENT: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_DECREMENT_DEP
 /// Grids that were scheduled and wait for others, by the address of their QMD, with how many decrements they lack.
 pub(super) type Waiting = BTreeMap<u64, u32>;
 
+/// Whether a QMD that was loaded inline starts only when something schedules it, as those of a graph but the first.
+pub(super) fn waits_for_pcas(
+    context: &Context<'_>,
+    generation: Generation,
+    address: u64,
+) -> Result<bool, Fault> {
+    Ok(read(context, generation, address)?.require_scheduling_pcas)
+}
+
 /// Runs the QMD at `address` unless it waits for others; then what depends on it, breadth first.
 pub(super) fn schedule(
     context: &mut Context<'_>,
@@ -75,8 +84,9 @@ pub(super) fn schedule(
             waiting.insert(address, launch.dependence_counter);
             continue;
         }
-        // A null grid has no blocks: only what follows a grid. NVIDIA's library starts one on Hopper.
-        if launch.qmd_type.map(u64::from) != Some(V04_00::QMD_TYPE::GRID_NULL) {
+        // A null grid has no blocks, only what follows one. NVIDIA's library starts its graphs with a grid of zeros.
+        let is_null = launch.qmd_type.map(u64::from) == Some(V04_00::QMD_TYPE::GRID_NULL);
+        if !is_null && launch.grid != [0; 3] {
             execute(context, registers, generation, address, &launch)?;
         }
         if context.slot.stop.load(Ordering::Relaxed) {

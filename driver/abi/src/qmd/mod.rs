@@ -117,6 +117,7 @@ pub struct Rows {
     pub minor: Field,
     pub qmd_type: Option<Field>,
     pub dependence_counter: Field,
+    pub require_scheduling_pcas: Field,
     /// CTAs of a cluster along each axis.
     pub cluster: Option<[Field; 3]>,
     pub group_id: Field,
@@ -203,6 +204,7 @@ macro_rules! rows {
     ($version:ident { $($field:ident: $value:expr),* $(,)? }) => {
         Rows {
             dependence_counter: $version::DEPENDENCE_COUNTER,
+            require_scheduling_pcas: $version::REQUIRE_SCHEDULING_PCAS,
             layout: $version::LAYOUT,
             major: $version::QMD_MAJOR_VERSION,
             group_id: $version::QMD_GROUP_ID,
@@ -423,6 +425,9 @@ pub struct Launch {
     pub qmd_type: Option<u8>,
     /// `DEPENDENCE_COUNTER`: how often other grids must decrement it before this one starts.
     pub dependence_counter: u32,
+    /// `REQUIRE_SCHEDULING_PCAS`: the descriptor does not start when its last word was loaded inline, but when it is
+    /// scheduled.
+    pub require_scheduling_pcas: bool,
     /// CTAs; clusters where `QMD_TYPE` is `GRID_GPC_CGA` (measured on H200).
     pub grid: [u32; 3],
     /// CTAs of a cluster, where that is the type.
@@ -690,6 +695,7 @@ pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
     Ok(Launch {
         qmd_type,
         dependence_counter: number(&rows.dependence_counter)?,
+        require_scheduling_pcas: bits.get(&rows.require_scheduling_pcas)? != 0,
         cluster,
         grid: [number(&rows.grid[0])?, number(&rows.grid[1])?, number(&rows.grid[2])?],
         block: [number(&rows.block[0])?, number(&rows.block[1])?, number(&rows.block[2])?],
