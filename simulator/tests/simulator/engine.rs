@@ -505,6 +505,148 @@ fn an_inline_qmd_is_stored_and_launched_by_its_last_word() {
     assert_eq!(bytes(&channel, DATA, 256), qmd());
 }
 
+/// A descriptor of Ada in words.
+fn words_of(qmd: &[u8]) -> impl Iterator<Item = u32> {
+    qmd.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word))
+}
+
+#[test]
+fn a_graph_starts_with_its_first_descriptor_and_each_of_the_others_once() {
+    // As NVIDIA's library uploads graphs: the last one first, all but a grid of zeros at the head wait to be scheduled.
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut words = launch(DATA)[..COMPUTE.len() + 6].to_vec();
+    for place in [2u64, 1, 0] {
+        let mut qmd = qmd();
+        set_bits(&mut qmd, 415, 384, place);
+        if place == 0 {
+            set_bits(&mut qmd, 463, 416, 0);
+        } else {
+            // REQUIRE_SCHEDULING_PCAS.
+            set_bits(&mut qmd, 140, 140, 1);
+        }
+        if place == 2 {
+            release0(&mut qmd, BASE + DATA + 0x800, 9);
+        } else {
+            set_bits(&mut qmd, 511, 480, (BASE + DATA + 0x100 * (place + 1)) >> 8);
+            set_bits(&mut qmd, 515, 512, 3);
+        }
+        words.extend([inc(1, 0x318, 66), 0, ((BASE + DATA + 0x100 * place) >> 8) as u32]);
+        words.extend(words_of(&qmd));
+    }
+    rig.run(&mut channel, &words);
+    let widths: Vec<u32> =
+        rig.recorder.grids.lock().expect("no panics").iter().map(|grid| grid.grid[0]).collect();
+    assert_eq!(widths, [1, 2]);
+    assert_eq!(channel.long(DATA + 0x800), 9);
+    // PCAS2 hands one over that waits to be scheduled, or schedules it.
+    for (action, launches) in [(0xa, 2), (3, 2), (9, 3)] {
+        let pointer = ((BASE + DATA + 0x200) >> 8) as u32;
+        rig.run(&mut channel, &[inc(1, 0x2b4, 1), pointer, inc(1, 0x2c0, 1), action]);
+        assert_eq!(rig.recorder.grids.lock().expect("no panics").len(), launches, "PCAS2 action {action}");
+    }
+}
+
+#[test]
+fn a_grid_that_depends_on_two_starts_after_the_second() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let joined = BASE + DATA + 0x200;
+    let mut last = qmd();
+    // DEPENDENCE_COUNTER.
+    set_bits(&mut last, 157, 142, 2);
+    set_bits(&mut last, 415, 384, 77);
+    channel.memory.write(DATA + 0x200, &last).expect("inside");
+    for place in [0, 1] {
+        let mut qmd = qmd();
+        set_bits(&mut qmd, 511, 480, joined >> 8);
+        // Enabled, DECREMENT_DEPENDENCE.
+        set_bits(&mut qmd, 515, 512, 4 << 1 | 1);
+        channel.memory.write(DATA + 0x100 * place, &qmd).expect("inside");
+    }
+    let widths = || {
+        let grids = rig.recorder.grids.lock().expect("no panics");
+        grids.iter().map(|grid| grid.grid[0]).collect::<Vec<u32>>()
+    };
+    rig.run(&mut channel, &launch(DATA + 0x200));
+    rig.run(&mut channel, &launch(DATA));
+    assert_eq!(widths(), [4]);
+    rig.run(&mut channel, &launch(DATA + 0x100));
+    assert_eq!(widths(), [4, 4, 77]);
+}
+
+#[test]
+fn a_null_grid_of_hopper_runs_nothing_and_schedules_what_follows() {
+    let rig = Rig::new(Profile::h200());
+    let mut channel = rig.channel();
+    let mut qmd = vec![0; 384];
+    set_bits(&mut qmd, 583, 580, 4);
+    // GRID_NULL with a release of one word.
+    set_bits(&mut qmd, 25, 23, 1);
+    set_bits(&mut qmd, 322, 320, 3);
+    set_bits(&mut qmd, 671, 640, BASE + DATA + 0x800);
+    set_bits(&mut qmd, 696, 672, (BASE + DATA + 0x800) >> 32);
+    set_bits(&mut qmd, 735, 704, 6);
+    channel.memory.write(DATA, &qmd).expect("inside");
+    let pointer = ((BASE + DATA) >> 8) as u32;
+    rig.run(&mut channel, &[inc(1, 0, 1), 0xcbc0, inc(1, 0x2b4, 1), pointer, inc(1, 0x2c0, 1), 9]);
+    assert_eq!(rig.recorder.grids.lock().expect("no panics").len(), 0);
+    assert_eq!(channel.word(DATA + 0x800), 6);
+}
+
+#[test]
+fn channels_of_a_context_launch_with_what_one_of_them_set() {
+    let rig = Rig::new(Profile::ad102());
+    let (mut first, mut second) = (rig.channel(), rig.channel());
+    // Windows and local memory: NON_THROTTLED is 1 MiB.
+    let mut words = launch(DATA)[..COMPUTE.len() + 6].to_vec();
+    words.extend([inc(1, 0x790, 2)]);
+    words.extend(halves(DATA + 0x1000));
+    words.extend([inc(1, 0x2e4, 3), 0, 1 << 20, 0xff]);
+    rig.run(&mut first, &words);
+    let mut qmd = qmd();
+    set_bits(&mut qmd, 1623, 1600, 0x20);
+    second.memory.write(DATA, &qmd).expect("inside");
+    let schedule = [inc(1, 0x2b4, 1), ((BASE + DATA) >> 8) as u32, inc(1, 0x2c0, 1), 9];
+    let words: Vec<u32> = COMPUTE.into_iter().chain(schedule).collect();
+    rig.run(&mut second, &words);
+    assert_eq!(rig.recorder.grids.lock().expect("no panics").len(), 1);
+    // Another group has a context of its own.
+    rig.host.set_enabled(8, true);
+    let mut other = rig.channel_of(8);
+    other.memory.write(DATA, &qmd).expect("inside");
+    let report = rig.fault(&mut other, &words);
+    assert!(
+        matches!(report.fault, Fault::Launch { error: LaunchError::MemoryWindowOverlap { .. }, .. }),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_macro_fills_memory_through_inline_data() {
+    // Method LOAD_INLINE_DATA without a step; as often as the first parameter says: the second.
+    let program = [
+        [0x14_0003, 0x1d00_001b, 0x71c0_8300],
+        [0x3, 0x18c0_0000, 0xb01c_5f00],
+        [0x20_0003, 0x18c0_0000, 0x300c_0300],
+        [0x3, 0x18c0_0000, 0x318c_0301],
+        [0x3, 0x18c0_0000, 0x318c_0300],
+    ];
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    let mut words = COMPUTE.to_vec();
+    words.extend([inc(1, 0x114, 1), 0, 0x6000_0000 | 15 << 16 | 1 << 13 | 0x118 >> 2]);
+    words.extend(program.as_flattened());
+    words.extend([inc(1, 0x11c, 2), 0, 0]);
+    words.extend([inc(1, 0x180, 2), 16, 1, inc(1, 0x188, 2)]);
+    words.extend(halves(DATA));
+    words.extend([inc(1, 0x1b0, 1), 0x41, inc(1, 0x3800, 2), 4, 0x0102_0304]);
+    rig.run(&mut channel, &words);
+    assert_eq!(bytes(&channel, DATA, 20), [[4, 3, 2, 1].repeat(4), vec![0; 4]].concat());
+    let report = rig.fault(&mut channel, &[inc(1, 0x3808, 1), 4]);
+    assert!(report.to_string().contains("program 1 was never loaded"), "{report}");
+}
+
 #[test]
 fn the_scheduler_refuses_what_does_not_fit_an_sm() {
     let rig = Rig::new(Profile::ad102());
