@@ -451,8 +451,8 @@ mod tests {
         let mut bits = 0u128;
         let idle = ALU.iter().flat_map(|alu| alu[1..].iter()).map(|part| (*part, ZERO));
         for ((low, width), value) in idle.chain([(PREDICATE, ZERO)]).chain(parts.iter().copied()) {
-            let mask = (1u128 << width) - 1 << low;
-            bits = bits & !mask | u128::from(value) << low & mask;
+            let mask = ((1u128 << width) - 1) << low;
+            bits = bits & !mask | (u128::from(value) << low) & mask;
         }
         [(bits >> 64) as u32, (bits >> 32) as u32, bits as u32]
     }

@@ -67,6 +67,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// By channel group and subcontext.
+type Contexts = BTreeMap<(u32, Option<u32>), Weak<GraphicsState>>;
+
 /// The counters of [`Counters`], shared by the channels of a host.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
@@ -361,7 +364,7 @@ struct Shared {
     gaps: Mutex<BTreeMap<String, u64>>,
     enabled_groups: Mutex<Vec<u32>>,
     /// What the channels of each context share, as long as one of them is there.
-    contexts: Mutex<BTreeMap<(u32, Option<u32>), Weak<GraphicsState>>>,
+    contexts: Mutex<Contexts>,
     counters: Arc<SharedCounters>,
     closing: AtomicBool,
     /// Doorbells are heard: new work is announced, and looked for only to make sure.
