@@ -47,7 +47,7 @@ const CHANNEL_WINDOW: u64 = 0x400_0000;
 /// The notifier's status once the channel has died.
 const NOTIFIER_ERROR: u32 = 0xffff;
 /// The Xid of an MMU fault.
-pub(crate) const XID_MMU_FAULT: u32 = 31;
+const XID_MMU_FAULT: u32 = 31;
 /// What GET_MMU_FAULT_INFO calls the fault of a channel that had none (measured on H200).
 const NO_FAULT: &str = "NONE";
 
@@ -329,18 +329,26 @@ impl Channel {
         self.gpu().ring(self.token)
     }
 
-    /// The error notifier's word, as [`ChannelFault`] if it says that the channel has died.
+    /// An error if the channel has died.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.fault()? {
+            Some(fault) => Err(Error::ChannelFault(Box::new(fault))),
+            None => Ok(()),
+        }
+    }
+
+    /// What the error notifier says, once the channel has died.
+    pub(crate) fn fault(&self) -> Result<Option<ChannelFault>, Error> {
         use NvNotification as notification;
         let mut fault = lock(&self.fault);
-        if let Some(fault) = &*fault {
-            return Err(Error::ChannelFault(Box::new(fault.clone())));
+        if fault.is_some() {
+            return Ok(fault.clone());
         }
         let window = self.notifier.window()?;
         // The word with the status says whether the rest is there.
         let last = window.load32(offset_of(&notification::info16))?;
         if last >> 16 != NOTIFIER_ERROR {
-            return Ok(());
+            return Ok(None);
         }
         let xid = window.load32(offset_of(&notification::info32))?;
         // The high word comes first.
@@ -349,7 +357,7 @@ impl Channel {
         let mmu = if xid == XID_MMU_FAULT { self.mmu_fault()? } else { None };
         let found = ChannelFault { engine: self.engine, xid, engine_type: last as u16, timestamp, mmu };
         *fault = Some(found.clone());
-        Err(Error::ChannelFault(Box::new(found)))
+        Ok(Some(found))
     }
 
     fn mmu_fault(&self) -> Result<Option<MmuFaultInfo>, Error> {

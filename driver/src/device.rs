@@ -13,7 +13,8 @@ use nv_abi::{arch::Classes, compute::AMPERE_COMPUTE_A as compute, host::AMPERE_C
 
 use crate::{
     Argument, Backend, Buffer, Element, Error, Kernel, LaunchOptions, Signal, System,
-    channel::{Channel, ChannelGroup, Engine, XID_MMU_FAULT},
+    channel::{Channel, ChannelGroup, Engine},
+    error::ChannelFault,
     gpu::{Geometry, Gpu},
     memory::{Allocation, BUFFER, Location, Request, bounds},
     pushbuffer::{COMPUTE, COPY, Pushbuffer, upper_lower},
@@ -109,6 +110,8 @@ struct Inner {
     loading: Mutex<()>,
     /// Made, under `loading`, with the first texture.
     descriptors: OnceLock<Pool>,
+    /// What the group died of, once that is known.
+    fault: OnceLock<ChannelFault>,
     sink: Mutex<Sink>,
     arguments: Mutex<Arguments>,
     staging: Mutex<Allocation>,
@@ -162,6 +165,7 @@ impl Device {
             runtime: OnceLock::new(),
             loading: Mutex::default(),
             descriptors: OnceLock::new(),
+            fault: OnceLock::new(),
             sink: Mutex::default(),
             arguments: Mutex::new(arguments),
             staging: Mutex::new(Allocation::new(&gpu, Request::host("the staging buffer", STAGING))?),
@@ -304,28 +308,36 @@ impl Device {
     }
 
     fn check_channels(&self) -> Result<(), Error> {
-        let (compute, copy) = (self.0.compute.check(), self.0.copy.check());
-        let vague = |result: &Result<(), Error>| matches!(result, Err(Error::ChannelFault(fault)) if fault.xid == XID_MMU_FAULT && fault.mmu.is_none());
-        // A fault of one channel kills its whole group, and each notifier says so, one after the other; only the
-        // channel that ran into it knows the address.
-        match (vague(&compute), vague(&copy)) {
-            (true, _) if copy.is_err() => copy,
-            (true, _) => self.cause(&self.0.copy).map_or(compute, Err),
-            (_, true) if compute.is_ok() => self.cause(&self.0.compute).map_or(copy, Err),
-            _ => compute.and(copy),
+        if let Some(fault) = self.0.fault.get() {
+            return Err(Error::ChannelFault(Box::new(fault.clone())));
+        }
+        let channels = (&self.0.compute, &self.0.copy);
+        let faults = match (channels.0.fault()?, channels.1.fault()?) {
+            (None, None) => return Ok(()),
+            (compute @ Some(_), None) => (compute, Self::told_soon(channels.1)?),
+            (None, copy @ Some(_)) => (Self::told_soon(channels.0)?, copy),
+            both => both,
+        };
+        let fault = ChannelFault::of_group(faults.0.into_iter().chain(faults.1));
+        match fault {
+            // Whatever is asked later, the answer stays.
+            Some(fault) => Err(Error::ChannelFault(Box::new(self.0.fault.get_or_init(|| fault).clone()))),
+            None => Ok(()),
         }
     }
 
-    /// The fault of a channel whose group has died already, as soon as its notifier says so.
-    fn cause(&self, channel: &Channel) -> Option<Error> {
-        let end = Instant::now() + Duration::from_millis(50);
-        while Instant::now() < end {
-            if let Err(error) = channel.check() {
-                return Some(error);
+    /// The fault of a channel whose group has died: the kernel module writes the notifiers one after the other.
+    fn told_soon(channel: &Channel) -> Result<Option<ChannelFault>, Error> {
+        /// More than enough between two stores of the kernel module, and rare.
+        const SOON: Duration = Duration::from_millis(250);
+        let end = Instant::now() + SOON;
+        loop {
+            let fault = channel.fault()?;
+            if fault.is_some() || Instant::now() >= end {
+                return Ok(fault);
             }
             std::thread::yield_now();
         }
-        None
     }
 
     /// Waits for everything that went through the device's timeline: launches, uploads and downloads.

@@ -298,6 +298,25 @@ pub struct ChannelFault {
     pub mmu: Option<MmuFaultInfo>,
 }
 
+impl ChannelFault {
+    /// Of the faults of one group's channels, the one that killed it. A fault of one channel kills all of its group, and
+    /// every notifier says the same (measured on H200): only the channel that ran into it has an address, and some
+    /// numbers are those of one engine. Where neither tells, it is the first channel.
+    pub(crate) fn of_group(faults: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut faults: Vec<Self> = faults.into_iter().collect();
+        let copies = faults.first().is_some_and(|fault| is_copy_xid(fault.xid));
+        let addressed = faults.iter().position(|fault| fault.mmu.is_some());
+        let of_engine = faults.iter().position(|fault| (fault.engine == Engine::Copy) == copies);
+        let at = addressed.or(of_engine).unwrap_or(0);
+        (at < faults.len()).then(|| faults.swap_remove(at))
+    }
+}
+
+/// Whether an Xid is one of a copy engine: CE0_ERROR to CE19_ERROR (`nverror.h`).
+const fn is_copy_xid(xid: u32) -> bool {
+    matches!(xid, 39..=41 | 70..=72 | 75..=77 | 85 | 126..=135)
+}
+
 /// The first assertion of a channel that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -354,4 +373,42 @@ pub struct MmuFaultInfo {
     pub fault_type: u32,
     /// The fault type's name.
     pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_channel_that_ran_into_the_fault_is_named_whoever_was_told_first() {
+        let fault = |engine, xid, address: Option<u64>| ChannelFault {
+            engine,
+            xid,
+            engine_type: 1,
+            timestamp: 0,
+            mmu: address.map(|address| MmuFaultInfo { address, fault_type: 0, name: "FAULT_PDE".into() }),
+        };
+        let (compute, copy) = (Engine::Compute, Engine::Copy);
+        for (xid, of_compute, of_copy, named) in [
+            (31, Some(0x1000), None, compute),
+            (31, None, Some(0x1000), copy),
+            (31, None, None, compute),
+            (11, None, None, compute),
+            (13, None, None, compute),
+            (32, None, None, compute),
+            (39, None, None, copy),
+            (135, None, None, copy),
+        ] {
+            let both = [fault(compute, xid, of_compute), fault(copy, xid, of_copy)];
+            let mut reversed = both.clone();
+            reversed.reverse();
+            for faults in [both.to_vec(), reversed.to_vec()] {
+                let found = ChannelFault::of_group(faults).map(|fault| fault.engine);
+                assert_eq!(found, Some(named), "Xid {xid}");
+            }
+        }
+        // One that is told alone is all that is known.
+        assert_eq!(ChannelFault::of_group([fault(copy, 11, None)]).map(|fault| fault.engine), Some(copy));
+        assert_eq!(ChannelFault::of_group([]), None);
+    }
 }

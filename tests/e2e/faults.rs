@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fixtures::reference;
 use nv_abi::{compute::AMPERE_COMPUTE_A as compute, method::Form};
 use nv_driver::{ChannelFault, ComputeQueue, CopyQueue, Device, Engine, Error, Module, System};
-use nv_simulator::profile::Profile;
+use nv_simulator::{host::FaultReporting, machine::Machine, profile::Profile};
 use tests::{DEADLINE, Place};
 
 use crate::launches::load;
@@ -298,6 +298,14 @@ fn a_report_names_kernel_instruction_warp_thread_and_the_nearest_memory() {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
     });
+}
+
+/// The kernel module writes the notifiers of a group one after the other, and a driver may look in between.
+#[test]
+fn the_channel_at_fault_is_named_while_its_group_is_being_told() {
+    let settings = Machine::builder().fault_reporting(FaultReporting::OneByOne(Duration::from_millis(10)));
+    Place::simulated_by("ada", &[Profile::ad102()], settings.driver(tests::DRIVER))
+        .run(every_stimulus_ends_the_channel_with_its_xid_and_address);
 }
 
 #[test]

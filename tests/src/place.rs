@@ -8,7 +8,10 @@ use std::{
 };
 
 use nv_driver::{Backend, Device, Options, System};
-use nv_simulator::{machine::Machine, profile::Profile};
+use nv_simulator::{
+    machine::{Builder, Machine},
+    profile::Profile,
+};
 
 /// The version that the simulated kernel modules report: the one that was measured.
 pub const DRIVER: &str = "580.159.04";
@@ -40,8 +43,15 @@ impl Place {
     /// # Panics
     /// As [`Self::simulated`].
     pub fn simulated_under(name: &'static str, profiles: &[Profile], driver: &str) -> Self {
-        let builder =
-            profiles.iter().fold(Machine::builder().driver(driver), |b, profile| b.gpu(profile.clone()));
+        Self::simulated_by(name, profiles, Machine::builder().driver(driver))
+    }
+
+    /// The same, of a machine with settings of its own.
+    ///
+    /// # Panics
+    /// As [`Self::simulated`].
+    pub fn simulated_by(name: &'static str, profiles: &[Profile], settings: Builder) -> Self {
+        let builder = profiles.iter().fold(settings, |builder, profile| builder.gpu(profile.clone()));
         let machine = builder.build().unwrap_or_else(|error| panic!("{name}: {error}"));
         let backend: Arc<dyn Backend> = machine.clone();
         let system = System::open(backend.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));

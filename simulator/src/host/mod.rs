@@ -88,6 +88,9 @@ pub enum FaultReporting {
     AtOnce,
     /// After a while: the card took 42 to 133 ms.
     After(Duration),
+    /// At once, but each channel of the group that long after the one before: a client that looks in between sees some
+    /// that are told and some that are not.
+    OneByOne(Duration),
     /// Never: the work just does not come to an end, as some faults of a card do.
     Never,
 }

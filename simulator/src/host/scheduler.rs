@@ -300,7 +300,11 @@ impl Slot {
                 if let FaultReporting::After(delay) = reporting {
                     self.delay(delay);
                 }
-                host.tell_group(self.spec.group, xid, clock::now());
+                let apart = match reporting {
+                    FaultReporting::OneByOne(apart) => apart,
+                    _ => Duration::ZERO,
+                };
+                host.tell_group(self.spec.group, xid, clock::now(), || self.delay(apart));
                 self.notify(&Event::RobustChannel { channel: self.id, xid });
             }
             None => {
@@ -400,10 +404,11 @@ impl Shared {
     }
 
     /// Writes the notifiers of every channel of a group.
-    fn tell_group(&self, group: u32, xid: u32, time: u64) {
+    fn tell_group(&self, group: u32, xid: u32, time: u64, mut between: impl FnMut()) {
         for slot in self.slots().iter().filter(|slot| slot.spec.group == group) {
             // Without memory for it nobody can be told; the report is kept all the same.
             let _ = slot.write_notifier(xid, time);
+            between();
         }
     }
 
@@ -672,7 +677,25 @@ impl Host {
     pub fn reset_channel(&self, id: ChannelId, xid: u32) {
         if let Some(slot) = self.slot(id) {
             self.shared.silence_group(slot.spec.group);
-            self.shared.tell_group(slot.spec.group, xid, clock::now());
+            self.shared.tell_group(slot.spec.group, xid, clock::now(), || ());
+        }
+    }
+
+    /// Ends the group of a channel without a word.
+    pub fn halt(&self, id: ChannelId) {
+        if let Some(slot) = self.slot(id) {
+            self.shared.silence_group(slot.spec.group);
+        }
+    }
+
+    /// Writes the notifier of a channel, or those of its group, and lets it work on.
+    pub fn notify_error(&self, id: ChannelId, xid: u32, whole_group: bool) {
+        let Some(slot) = self.slot(id) else { return };
+        if whole_group {
+            self.shared.tell_group(slot.spec.group, xid, clock::now(), || ());
+        } else {
+            // As when a group is told: without memory for it nobody is.
+            let _ = slot.write_notifier(xid, clock::now());
         }
     }
 
