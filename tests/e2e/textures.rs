@@ -52,6 +52,7 @@ mod bodies {
         surfaces_are_loaded_and_stored_by_position
         surfaces_take_reductions_and_formats
         a_store_outside_a_surface_that_traps_is_a_fault
+        a_channel_without_a_pool_of_headers_has_one_at_address_zero
     }
 }
 
@@ -829,4 +830,21 @@ pub fn a_store_outside_a_surface_that_traps_is_a_fault(place: &Place) {
     if place.machine().is_none() {
         println!("the card says: {launched:?}");
     }
+}
+
+/// Measured on an H200: nothing says where headers lie, and the handle's header is read all the same.
+pub fn a_channel_without_a_pool_of_headers_has_one_at_address_zero(place: &Place) {
+    /// Bytes of a header.
+    const HEADER: u64 = 32;
+    let run = Run::new(place);
+    place.expect_faults(1);
+    // The driver names its pool with the first texture; there is none here.
+    let handle = 0x8000_u64;
+    let launched = run
+        .kernel("surface_trap")
+        .launch([1, 1, 1], [1, 1, 1], &[handle.into(), 0i32.into()])
+        .and_then(|()| run.device.synchronize());
+    let Err(Error::ChannelFault(fault)) = launched else { panic!("{launched:?}") };
+    let mmu = fault.mmu.as_ref().map(|mmu| (mmu.address & !0xfff, mmu.name.as_str()));
+    assert_eq!((fault.xid, mmu), (31, Some((handle * HEADER, "FAULT_PDE"))), "{fault}");
 }

@@ -246,6 +246,8 @@ fn textures(registers: &Registers, generation: Generation, launch: &qmd::Launch)
         (address != 0).then(|| sm::DescriptorPool { address, last: registers.get(c) })
     };
     let headers = pool(&SET_TEX_HEADER_POOL_A, &SET_TEX_HEADER_POOL_B, &SET_TEX_HEADER_POOL_C);
+    // Measured on H200: a channel that names no pool has one at address 0, without an end.
+    let headers = headers.or(Some(sm::DescriptorPool { address: 0, last: u32::MAX }));
     let mut samplers = pool(&SET_TEX_SAMPLER_POOL_A, &SET_TEX_SAMPLER_POOL_B, &SET_TEX_SAMPLER_POOL_C);
     if let (true, Some(headers), Some(samplers)) = (launch.sampler_by_header, headers, &mut samplers) {
         // NVIDIA's library gives 0 as the last sampler then.
