@@ -299,9 +299,16 @@ impl Machine {
     pub fn poll(&self, fd: Fd, limit: Duration) -> Result<Readiness, Errno> {
         let (events, file) = {
             let kernel = self.kernel();
-            (Arc::clone(&kernel.events), kernel.file(fd)?.serial)
+            let file = kernel.file(fd)?;
+            (Arc::clone(&kernel.events), (file.serial, file.gpu()))
         };
-        Ok(events.poll(file, limit))
+        Ok(events.poll(file.0, file.1, limit))
+    }
+
+    /// Takes a GPU off the bus, as a fault of it does: its channels stop with Xid 79 in their notifiers, its nodes hang
+    /// up, and controls that need it are GPU_IS_LOST. `false` if there is no such GPU.
+    pub fn lose_gpu(&self, gpu: usize) -> bool {
+        self.kernel().lose_gpu(gpu)
     }
 
     /// Lets a non-blocking eventfd be readable exactly while [`Machine::poll`] would find something on a descriptor, for
@@ -380,7 +387,12 @@ impl Machine {
     /// Checks a mapping as `mmap` of the descriptor does and gives the file to map instead, for callers that map
     /// themselves. Managed memory of a UVM descriptor comes to be at the mapping's offset; [`Machine::unmapped`] ends it.
     pub fn map_source(&self, fd: Fd, mapping: Mapping) -> Result<MapSource, Errno> {
-        if let Some((serial, view)) = self.view_uvm(fd, mapping)? {
+        self.map_source_for(std::process::id(), fd, mapping)
+    }
+
+    /// The same for a process that may be another one: a UVM descriptor that keeps a process's memory is for that alone.
+    pub fn map_source_for(&self, process: u32, fd: Fd, mapping: Mapping) -> Result<MapSource, Errno> {
+        if let Some((serial, view)) = self.view_uvm(fd, mapping, process)? {
             let managed = Managed(serial);
             let file = view.backing.client_file(true).inspect_err(|_| {
                 self.unmapped(managed, mapping.offset, mapping.length);
@@ -398,14 +410,14 @@ impl Machine {
     }
 
     /// What a UVM descriptor maps, which may come to be by this, and the file that it is of. `None` for other nodes.
-    fn view_uvm(&self, fd: Fd, mapping: Mapping) -> Result<Option<(u64, ClientView)>, Errno> {
+    fn view_uvm(&self, fd: Fd, mapping: Mapping, process: u32) -> Result<Option<(u64, ClientView)>, Errno> {
         let mut kernel = self.kernel();
         let file = kernel.file(fd)?;
         if file.node != Node::Uvm {
             return Ok(None);
         }
         let serial = file.serial;
-        Ok(Some((serial, kernel.uvm_mmap(fd, mapping)?)))
+        Ok(Some((serial, kernel.uvm_mmap(fd, mapping, process)?)))
     }
 
     /// The caller took away its mapping of managed memory, or could not make it.
@@ -521,7 +533,7 @@ impl Ioctl for Machine {
     }
 
     fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
-        if let Some((serial, view)) = self.view_uvm(fd, mapping)? {
+        if let Some((serial, view)) = self.view_uvm(fd, mapping, std::process::id())? {
             return self.map_uvm(serial, view, mapping);
         }
         let (context, length, doorbell) = self.mappable(fd, &mapping)?;

@@ -309,6 +309,37 @@ record! {
         rmStatus: status @ 0x20;
     }
 
+    /// Argument of `UVM_TOOLS_READ_PROCESS_MEMORY` (`uvm_ioctl.h`).
+    pub mod UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS: 40 {
+        buffer: pointer @ 0x0;
+        size: u64 @ 0x8;
+        targetVa: u64 @ 0x10;
+        bytesRead: u64 @ 0x18;
+        rmStatus: status @ 0x20;
+    }
+
+    /// Argument of `UVM_TOOLS_WRITE_PROCESS_MEMORY` (`uvm_ioctl.h`).
+    pub mod UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS: 40 {
+        buffer: pointer @ 0x0;
+        size: u64 @ 0x8;
+        targetVa: u64 @ 0x10;
+        bytesWritten: u64 @ 0x18;
+        rmStatus: status @ 0x20;
+    }
+
+    /// Argument of `UVM_TOOLS_GET_PROCESSOR_UUID_TABLE` and of its second form (`uvm_ioctl.h`).
+    pub mod UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS: 16, R550 => 24, R560 => 16 {
+        tablePtr: pointer @ 0x0;
+        count: u32 @ 0x8, R560 => none;
+        version: u32 @ none, R550 => 0x10, R560 => 0x8, R565 => none;
+        rmStatus: status @ 0xc, R565 => 0x8;
+    }
+
+    /// Argument of `UVM_TOOLS_FLUSH_EVENTS` (`uvm_ioctl.h`).
+    pub mod UVM_TOOLS_FLUSH_EVENTS_PARAMS: 4 {
+        rmStatus: status @ 0x0;
+    }
+
     /// Argument of `UVM_MM_INITIALIZE` (`uvm_ioctl.h`).
     pub mod UVM_MM_INITIALIZE_PARAMS: 8 {
         uvmFd: descriptor @ 0x0;
@@ -388,8 +419,12 @@ calls! {
     UVM_MIGRATE_RANGE_GROUP = 53 (UVM_MIGRATE_RANGE_GROUP_PARAMS) [until R610];
     UVM_ENABLE_SYSTEM_WIDE_ATOMICS = 54 (UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS) [until R590];
     UVM_DISABLE_SYSTEM_WIDE_ATOMICS = 55 (UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS) [until R590];
+    UVM_TOOLS_READ_PROCESS_MEMORY = 62 (UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS);
+    UVM_TOOLS_WRITE_PROCESS_MEMORY = 63 (UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS);
+    UVM_TOOLS_GET_PROCESSOR_UUID_TABLE = 64 (UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS);
     UVM_MAP_DYNAMIC_PARALLELISM_REGION = 65 (UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS);
     UVM_UNMAP_EXTERNAL = 66 (UVM_UNMAP_EXTERNAL_PARAMS);
+    UVM_TOOLS_FLUSH_EVENTS = 67 (UVM_TOOLS_FLUSH_EVENTS_PARAMS);
     UVM_ALLOC_SEMAPHORE_POOL = 68 (UVM_ALLOC_SEMAPHORE_POOL_PARAMS);
     UVM_CLEAN_UP_ZOMBIE_RESOURCES = 69 (UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS);
     UVM_PAGEABLE_MEM_ACCESS_ON_GPU = 70 (UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS);
@@ -398,6 +433,7 @@ calls! {
     UVM_CREATE_EXTERNAL_RANGE = 73 (UVM_CREATE_EXTERNAL_RANGE_PARAMS);
     UVM_MAP_EXTERNAL_SPARSE = 74 (UVM_MAP_EXTERNAL_SPARSE_PARAMS);
     UVM_MM_INITIALIZE = 75 (UVM_MM_INITIALIZE_PARAMS);
+    UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 = 77 (UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS) [since R565];
     UVM_ALLOC_DEVICE_P2P = 78 (UVM_ALLOC_DEVICE_P2P_PARAMS) [since R565];
     UVM_CLEAR_ALL_ACCESS_COUNTERS = 79 (UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS) [since R565];
     UVM_DISCARD = 80 (UVM_DISCARD_PARAMS) [since R580];

@@ -137,6 +137,8 @@ struct Entry {
     backing: Arc<Backing>,
     offset: u64,
     access: Access,
+    /// Where stores and atomics go instead, of a mapping without memory.
+    sink: Option<Arc<Backing>>,
 }
 
 impl Entry {
@@ -250,9 +252,12 @@ impl AddressMap {
                 Some(span) => span,
                 None => {
                     let available = entry.end - at;
+                    let backing = match (&entry.sink, access) {
+                        (None, _) | (_, AccessKind::Read) => &entry.backing,
+                        (Some(sink), _) => sink,
+                    };
                     // `map` checked that the object holds the whole mapping.
-                    let Some(pointer) = entry.backing.pointer(entry.offset + (at - entry.va), available)
-                    else {
+                    let Some(pointer) = backing.pointer(entry.offset + (at - entry.va), available) else {
                         return Err(fault(FaultKind::Pte));
                     };
                     *span.insert(Span { pointer: pointer.as_ptr(), available })
@@ -386,12 +391,37 @@ impl AddressSpace {
         offset: u64,
         access: Access,
     ) -> Result<(), MapError> {
+        let access = if backing.writable() { access } else { Access::ReadOnly };
+        self.insert(va, length, Entry { va, end: va, backing, offset, access, sink: None })
+    }
+
+    /// Maps `length` bytes without memory at `va`, as sparse page table entries do: loads give zeroes, stores go
+    /// nowhere. `zeroes` is an object of that length that nothing is ever written to, and `sink` one that nothing is
+    /// ever read from but by atomics.
+    pub fn map_sparse(
+        &self,
+        va: u64,
+        length: u64,
+        zeroes: Arc<Backing>,
+        sink: Arc<Backing>,
+    ) -> Result<(), MapError> {
+        if sink.pointer(0, length).is_none() {
+            let (name, have) = (sink.name().to_owned(), sink.len());
+            return Err(MapError::Memory { name, offset: 0, length, have });
+        }
+        let access = Access::ReadWriteAtomic;
+        self.insert(va, length, Entry { va, end: va, backing: zeroes, offset: 0, access, sink: Some(sink) })
+    }
+
+    /// Puts an entry where nothing is, after it was checked.
+    fn insert(&self, va: u64, length: u64, entry: Entry) -> Result<(), MapError> {
+        let Entry { backing, offset, .. } = &entry;
         let mut slot = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let end = Self::check(va, length, slot.limit)?;
-        if !offset.is_multiple_of(PAGE) || backing.pointer(offset, length).is_none() {
+        if !offset.is_multiple_of(PAGE) || backing.pointer(*offset, length).is_none() {
             return Err(MapError::Memory {
                 name: backing.name().to_owned(),
-                offset,
+                offset: *offset,
                 length,
                 have: backing.len(),
             });
@@ -400,8 +430,7 @@ impl AddressSpace {
         if let Some(other) = slot.entries.get(index).filter(|entry| entry.va < end) {
             return Err(MapError::Overlap { va, length, other: other.va });
         }
-        let access = if backing.writable() { access } else { Access::ReadOnly };
-        Arc::make_mut(&mut slot).entries.insert(index, Entry { va, end, backing, offset, access });
+        Arc::make_mut(&mut slot).entries.insert(index, Entry { end, ..entry });
         Ok(())
     }
 
@@ -457,6 +486,24 @@ mod tests {
         let mut out = [0; 3];
         map.read(0x50003, &mut out).expect("mapped");
         assert_eq!(&out, b"abc");
+    }
+
+    #[test]
+    fn without_memory_loads_give_zeroes_and_stores_go_nowhere() {
+        let (space, zeroes, sink) = (space(), memory(2 * PAGE), memory(2 * PAGE));
+        let sparse = |length| space.map_sparse(0x10000, length, Arc::clone(&zeroes), Arc::clone(&sink));
+        assert!(matches!(sparse(3 * PAGE), Err(MapError::Memory { .. })));
+        sparse(2 * PAGE).expect("free");
+        let map = space.snapshot();
+        map.write(0x10ffc, &[1; 8]).expect("mapped");
+        assert_eq!(map.load_u64(0x11000), Ok(0));
+        map.update_u32(0x10000, |word| word + 7).expect("mapped");
+        assert_eq!(map.load_u32(0x10000), Ok(0));
+        // What is left of a mapping that is cut works on.
+        space.unmap(0x10000, PAGE).expect("mapped");
+        let map = space.snapshot();
+        map.store_u32(0x11004, 5).expect("mapped");
+        assert_eq!(map.load_u32(0x11004), Ok(0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use nv_abi::{
         NV_VASPACE_ALLOCATION_PARAMETERS as VaSpaceParams, NV0080_ALLOC_PARAMETERS as DeviceParams,
         NV83DE_ALLOC_PARAMETERS as DebuggerParams, NV503B_ALLOC_PARAMETERS as PeerParams,
         NV2080_ALLOC_PARAMETERS as SubdeviceParams, NVOS21_PARAMETERS, NVOS64_PARAMETERS, Status,
-        class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, class, exists},
+        class::{Class, NV01_ROOT_CLIENT, Parameters, Parent, Privilege, class, exists},
         flags::{NV_CTXSHARE_ALLOCATION_FLAGS, NV_VASPACE_ALLOCATION_FLAGS},
     },
 };
@@ -64,6 +64,12 @@ const CONSTRUCTORS: &[(&str, Constructor)] = &[
     ("GenericEngineApi", Kernel::new_stateless),
     ("ConfidentialComputeApi", Kernel::new_stateless),
     ("TimerApi", Kernel::new_stateless),
+    ("DiagApi", Kernel::new_stateless),
+    ("ZbcApi", Kernel::new_stateless),
+    ("MpsApi", Kernel::new_stateless),
+    ("Profiler", Kernel::new_profiler),
+    ("GPUInstanceSubscription", Kernel::new_part),
+    ("MemoryFabric", Kernel::new_fabric_memory),
     ("GpuUserSharedData", Kernel::new_shared_data),
     ("ThirdPartyP2P", Kernel::new_third_party_p2p),
     ("Event", Kernel::new_event),
@@ -217,6 +223,10 @@ impl Kernel {
         if class.single && siblings.into_iter().any(|object| object.class.internal == class.internal) {
             return Err(Status::STATE_IN_USE.into());
         }
+        // Nothing can be below what is lost.
+        if above.is_some_and(|above| matches!(above.kind, Kind::Lost)) {
+            return Err(Status::INVALID_OBJECT_PARENT.into());
+        }
         let kind = parent_kind(above);
         if !class.parents.iter().any(|allowed| *allowed == Parent::Any || *allowed == kind) {
             return Err(Status::INVALID_OBJECT_PARENT.into());
@@ -280,7 +290,7 @@ impl Kernel {
             | Kind::Usermode { gpu, .. }
             | Kind::ChannelGroup { gpu, .. }
             | Kind::ThirdPartyP2p { gpu, .. }
-            | Kind::Peer { gpu }
+            | Kind::Peer { gpu, .. }
             | Kind::Stateless { gpu: Some(gpu) }
             | Kind::Debugger { gpu, .. } => Ok(*gpu),
             Kind::Channel(channel) => Ok(channel.gpu),
@@ -291,6 +301,7 @@ impl Kernel {
             | Kind::ContextDma { .. }
             | Kind::Engine
             | Kind::Event
+            | Kind::Lost
             | Kind::Stateless { gpu: None } => Err(Status::INVALID_DEVICE),
         }
     }
@@ -338,6 +349,25 @@ impl Kernel {
         Ok(Kind::Stateless { gpu })
     }
 
+    /// GF100_PROFILER: profiling is for root (`NVreg_RestrictProfilingToAdminUsers`).
+    fn new_profiler(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
+        if self.user < Privilege::Root {
+            return Err(Status::INSUFFICIENT_PERMISSIONS.into());
+        }
+        let gpu = self.gpu_of(a.client, a.parent)?;
+        Ok(Kind::Stateless { gpu: Some(gpu) })
+    }
+
+    /// AMPERE_SMC_PARTITION_REF: a GPU that is whole has no parts.
+    fn new_part(&mut self, _: &mut Allocation) -> Result<Kind, Refusal> {
+        Err(Status::NOT_SUPPORTED.into())
+    }
+
+    /// NV_MEMORY_FABRIC: a GPU that is not behind an NVSwitch has no address space of the fabric.
+    fn new_fabric_memory(&mut self, _: &mut Allocation) -> Result<Kind, Refusal> {
+        Err(Status::NOT_SUPPORTED.into())
+    }
+
     /// NV50_P2P: two subdevices that reach each other.
     fn new_peer(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {
         let subdevice = |handle: u32| match self.object(a.client, handle).map(|object| &object.kind) {
@@ -357,7 +387,7 @@ impl Kernel {
             return Err(Status::NOT_SUPPORTED.into());
         }
         a.depends.extend([local, peer]);
-        Ok(Kind::Peer { gpu })
+        Ok(Kind::Peer { gpu, peer: other })
     }
 
     fn new_third_party_p2p(&mut self, a: &mut Allocation) -> Result<Kind, Refusal> {

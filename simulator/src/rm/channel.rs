@@ -12,10 +12,10 @@ use nv_abi::{
 };
 
 use super::{Kernel, Kind, Refusal, VaSpace, allocate::Allocation, object::Channel};
-use crate::host::ChannelSpec;
+use crate::{host::ChannelSpec, memory::Backing};
 
 /// Bytes of USERD, and its alignment.
-const USERD_BYTES: u64 = 512;
+pub(super) const USERD_BYTES: u64 = 512;
 /// Bytes of one notifier.
 pub(super) const NOTIFIER_BYTES: u64 = 16;
 /// How long an acquire may take on a channel with PBDMA_ACQUIRE_TIMEOUT (kernel_channel.c: about two seconds).
@@ -58,19 +58,27 @@ impl Kernel {
             0 => None,
             handle => {
                 let (memory, offset) = self.notifiers(a.client, handle).map_err(|_| Status::INVALID_STATE)?;
-                a.depends.push(handle);
+                // Freeing them leaves the channel as it is.
                 Some((Arc::clone(&memory.backing), offset))
             }
         };
-        let userd = match a.handle(&P::hUserdMemory)? {
-            0 => return Err(self.not_supported("a channel whose USERD the module allocates")),
-            handle => Arc::clone(self.memory(a.client, handle)?),
+        let (userd, own) = match a.handle(&P::hUserdMemory)? {
+            // The module has one ready, which the client maps as the channel's memory.
+            0 => {
+                let own = Backing::new("userd", USERD_BYTES).map(Arc::new).map_err(|_| Status::NO_MEMORY)?;
+                ((Arc::clone(&own), 0), Some(own))
+            }
+            handle => {
+                a.depends.push(handle);
+                let memory = self.memory(a.client, handle)?;
+                let offset = a.get(&P::userdOffset)?;
+                let inside = offset.checked_add(USERD_BYTES).is_some_and(|end| end <= memory.size);
+                if !inside || !offset.is_multiple_of(USERD_BYTES) {
+                    return Err(Status::INVALID_ARGUMENT.into());
+                }
+                ((Arc::clone(&memory.backing), offset), None)
+            }
         };
-        let offset = a.get(&P::userdOffset)?;
-        let inside = offset.checked_add(USERD_BYTES).is_some_and(|end| end <= userd.size);
-        if !inside || !offset.is_multiple_of(USERD_BYTES) {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
 
         let state = &mut self.gpus[gpu];
         let number = state.take_channel().ok_or(Status::NO_FREE_FIFOS)?;
@@ -94,7 +102,7 @@ impl Kernel {
         let id = state.host.add_channel(ChannelSpec {
             ring_address: a.get(&P::gpFifoOffset)?,
             entries,
-            userd: (Arc::clone(&userd.backing), offset),
+            userd,
             notifier: notifier.clone(),
             space: Arc::clone(&space.space),
             group,
@@ -120,6 +128,7 @@ impl Kernel {
             notifier,
             token_notifier: WORK_SUBMIT_TOKEN,
             space,
+            own_userd: own,
         }))
     }
 

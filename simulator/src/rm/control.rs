@@ -5,8 +5,10 @@ use nv_abi::{
     rm::{
         NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS as Reset, NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS as ClassEngine,
         NV906F_CTRL_GET_MMU_FAULT_INFO_PARAMS as FaultInfo,
+        NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS as DisableChannels,
         NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS as GroupSchedule, NVA06C_CTRL_TIMESLICE_PARAMS as Timeslice,
         NVA06F_CTRL_BIND_PARAMS as Bind, NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS as ChannelSchedule,
+        NVA06F_CTRL_SET_ERROR_NOTIFIER_PARAMS as SetErrorNotifier,
         NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as Token,
         NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS as TokenIndex, NVOS54_PARAMETERS as P,
         Status,
@@ -30,23 +32,44 @@ type Handler = fn(&mut Kernel, Target, &mut Record) -> Result<(), Refusal>;
 /// Controls without a public name that NVIDIA's library calls, and the size of their parameters. They are answered as
 /// the card that was recorded answered them, which accepted them and changed no parameter; what they ask for is not
 /// known, and not done.
-const UNNAMED: &[(u32, usize)] =
-    &[(0x2080_8159, 332), (0x2080_8162, 1), (0x2080_9038, 4), (0x2081_0108, 992), (0x2080_0145, 0)];
+const UNNAMED: &[(u32, &str, usize)] = &[
+    (0x2080_8159, "Subdevice", 332),
+    (0x2080_8162, "Subdevice", 1),
+    (0x2080_9038, "Subdevice", 4),
+    (0x2081_0108, "BinaryApi", 992),
+    (0x2080_0145, "Subdevice", 0),
+];
 
-/// The classes that export a control, by the class number in its command word, and the internal class that they are.
-const EXPORTS: &[(u32, &str)] = &[
-    (0x0000, "RmClientResource"),
-    (0x0080, "Device"),
-    (0x2080, "Subdevice"),
-    (0x2081, "BinaryApi"),
-    (0x503c, "ThirdPartyP2P"),
-    (0x90e6, "GenericEngineApi"),
-    (0xcb33, "ConfidentialComputeApi"),
-    (0x83de, "KernelSMDebuggerSession"),
-    (0x906f, "KernelChannel"),
-    (0xa06f, "KernelChannel"),
-    (0xc36f, "KernelChannel"),
-    (0xa06c, "KernelChannelGroupApi"),
+/// Classes with a common base that exports controls, and the base.
+const BASES: &[(&str, &str)] = &[
+    ("VideoMemory", "Memory"),
+    ("SystemMemory", "Memory"),
+    ("OsDescMemory", "Memory"),
+    ("VirtualMemory", "Memory"),
+    ("VirtualMemoryRange", "Memory"),
+    ("GpuUserSharedData", "Memory"),
+    ("UserModeApi", "Memory"),
+];
+
+/// Whether objects of an internal class answer what `exporter` exports.
+fn exports(internal: &str, exporter: &str) -> bool {
+    internal == exporter || BASES.contains(&(internal, exporter))
+}
+
+/// Controls of a GPU's objects that need no GPU (RMCTRL_FLAGS_NO_GPUS_ACCESS), of those that are simulated.
+const WITHOUT_GPU: &[u32] = &[
+    c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST,
+    c::NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2,
+    c::NV0080_CTRL_CMD_GR_GET_CAPS,
+    c::NV0080_CTRL_CMD_GR_GET_CAPS_V2,
+    c::NV2080_CTRL_CMD_GPU_GET_COMPUTE_POLICY_CONFIG,
+    c::NV2080_CTRL_CMD_GPU_GET_ID,
+    c::NV2080_CTRL_CMD_GPU_GET_NAME_STRING,
+    c::NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING,
+    c::NV2080_CTRL_CMD_GPU_GET_SIMULATION_INFO,
+    c::NV2080_CTRL_CMD_GR_GET_CAPS_V2,
+    c::NV2080_CTRL_CMD_MC_GET_ARCH_INFO,
+    c::NV2080_CTRL_CMD_OS_UNIX_VIDMEM_PERSISTENCE_STATUS,
 ];
 
 /// Every control that is simulated.
@@ -55,7 +78,43 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2, Kernel::build_version_v2),
     (c::NV0000_CTRL_CMD_SYSTEM_GET_FABRIC_STATUS, Kernel::fabric_status),
     (c::NV0000_CTRL_CMD_SYSTEM_GET_FEATURES, Kernel::system_features),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS, Kernel::p2p_caps_v1),
+    (c::NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2, Kernel::p2p_caps_v2),
     (c::NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_MATRIX, Kernel::peer_matrix),
+    (c::NV0000_CTRL_CMD_GPU_QUERY_DRAIN_STATE, Kernel::drain_state),
+    (c::NV0000_CTRL_CMD_GSYNC_GET_ATTACHED_IDS, Kernel::gsync_ids),
+    (c::NV0000_CTRL_CMD_GPUACCT_GET_ACCOUNTING_STATE, Kernel::accounting_state),
+    (c::NV0000_CTRL_CMD_OS_UNIX_GET_EXPORT_OBJECT_INFO, Kernel::export_object_info),
+    (c::NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECTS_TO_FD, Kernel::export_objects),
+    (c::NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECTS_FROM_FD, Kernel::import_objects),
+    (c::NV0041_CTRL_CMD_GET_SURFACE_INFO, Kernel::surface_info),
+    (c::NV0080_CTRL_CMD_GPU_QUERY_SW_STATE_PERSISTENCE, Kernel::sw_state_persistence),
+    (c::NV0080_CTRL_CMD_GR_GET_CAPS, Kernel::device_gr_caps),
+    (c::NV0080_CTRL_CMD_GR_GET_CAPS_V2, Kernel::device_gr_caps_v2),
+    (c::NV0080_CTRL_CMD_GR_GET_INFO, Kernel::device_gr_info),
+    (c::NV0080_CTRL_CMD_FB_GET_CAPS, Kernel::fb_caps_v1),
+    (c::NV0080_CTRL_CMD_FIFO_GET_CAPS, Kernel::fifo_caps),
+    (c::NV0080_CTRL_CMD_FIFO_GET_CAPS_V2, Kernel::fifo_caps_v2),
+    (c::NV0080_CTRL_CMD_DMA_GET_CAPS, Kernel::dma_caps),
+    (c::NV2080_CTRL_CMD_GPU_GET_ENGINES, Kernel::engines_v1),
+    (c::NV2080_CTRL_CMD_GPU_QUERY_ECC_CONFIGURATION, Kernel::ecc_configuration),
+    (c::NV2080_CTRL_CMD_GPU_GET_ENCODER_CAPACITY, Kernel::encoder_capacity),
+    (c::NV2080_CTRL_CMD_GPU_GET_ACTIVE_PARTITION_IDS, Kernel::without_mig),
+    (c::NV2080_CTRL_CMD_GPU_GET_PIDS, Kernel::pids),
+    (c::NV2080_CTRL_CMD_GPU_GET_PID_INFO, Kernel::pid_info),
+    (c::NV2080_CTRL_CMD_TIMER_SET_GR_TICK_FREQ, Kernel::gr_tick_frequency),
+    (c::NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, Kernel::disable_channels),
+    (c::NV2080_CTRL_CMD_FB_GET_SEMAPHORE_SURFACE_LAYOUT, Kernel::semaphore_surface_layout),
+    (c::NV2080_CTRL_CMD_MC_SERVICE_INTERRUPTS, Kernel::service_interrupts),
+    (c::NV2080_CTRL_CMD_BUS_GET_INFO, Kernel::bus_info_v1),
+    (c::NV2080_CTRL_CMD_RC_GET_WATCHDOG_INFO, Kernel::watchdog_info),
+    (c::NV2080_CTRL_CMD_FLCN_GET_CTX_BUFFER_SIZE, Kernel::falcon_context_size),
+    (c::NV2080_CTRL_CMD_OS_UNIX_VIDMEM_PERSISTENCE_STATUS, Kernel::vidmem_persistence),
+    (c::NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, Kernel::debug_read_memory),
+    (c::NVA06C_CTRL_CMD_BIND, Kernel::bind_group),
+    (c::NVA06F_CTRL_CMD_SET_ERROR_NOTIFIER, Kernel::set_error_notifier),
+    (c::NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_GPUS_STATE, Kernel::confidential_state),
+    (c::NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_NUM_SECURE_CHANNELS, Kernel::secure_channels),
     (c::NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, Kernel::boost_groups),
     (c::NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE, Kernel::address_space_type),
     (c::NV0000_CTRL_CMD_CLIENT_SET_INHERITED_SHARE_POLICY, Kernel::set_inherited_share_policy),
@@ -147,11 +206,15 @@ const HANDLERS: &[(u32, Handler)] = &[
     (c::NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES, Kernel::confidential_capabilities),
 ];
 
-/// Controls that need no parameters and change nothing here: there is no watchdog, and nothing is ever suspended.
-const BARE: &[u32] = &[
-    c::NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT,
-    c::NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS,
-    c::NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG,
+/// A control without parameters.
+type BareHandler = fn(&mut Kernel, Target) -> Result<(), Refusal>;
+
+/// Controls without parameters. There is no watchdog, and nothing is ever suspended.
+const BARE: &[(u32, BareHandler)] = &[
+    (c::NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, |_, _| Ok(())),
+    (c::NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, |_, _| Ok(())),
+    (c::NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG, |_, _| Ok(())),
+    (c::NV2080_CTRL_CMD_GPU_QUERY_INFOROM_ECC_SUPPORT, Kernel::inforom_ecc_support),
 ];
 
 /// Writes text into an array of characters, cut to fit, with a terminating zero.
@@ -175,16 +238,18 @@ impl Kernel {
         }
         self.client(fd, client, Status::INVALID_CLIENT)?;
         let (pointer, size) = (p.get(&P::params)?, p.get(&P::paramsSize)? as usize);
-        if (pointer == 0) != (size == 0) {
+        let row = control(command).filter(|row| row.exists(self.branch));
+        // An older form is turned into its newer one before anything else is looked at.
+        let converted = row.is_some_and(|row| row.is_converted(self.branch));
+        if (pointer == 0) != (size == 0) && !converted {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        let row = control(command);
-        if let Some(expected) = row.and_then(|row| row.size(self.branch))
+        if let Some(expected) = row.filter(|_| !converted).and_then(|row| row.size(self.branch))
             && expected != size
         {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        if let Some(row) = row.filter(|row| row.cached.is_some()) {
+        if let Some(row) = row.filter(|row| row.cached.is_some() && !converted) {
             let mut input = vec![0; size];
             client_memory::read(pointer, &mut input)?;
             if let Some(answer) = self.cache.answer(client, object, row, &input) {
@@ -193,43 +258,64 @@ impl Kernel {
         }
         let internal =
             if object == client { "RmClientResource" } else { self.object(client, object)?.class.internal };
-        match EXPORTS.iter().find(|(class, _)| *class == command >> 16) {
-            None => return Err(self.control_not_supported(command)),
-            Some((_, by)) if *by != internal => return Err(Status::NOT_SUPPORTED.into()),
-            Some(_) => {}
+        let Some(row) = row else {
+            return self.control_without_row(internal, command, pointer, size);
+        };
+        if !exports(internal, row.exporter) {
+            return Err(Status::NOT_SUPPORTED.into());
         }
-        if BARE.contains(&command) {
-            return if size == 0 { Ok(()) } else { Err(Status::INVALID_ARGUMENT.into()) };
+        if row.privilege(self.branch) > self.user {
+            return Err(Status::INSUFFICIENT_PERMISSIONS.into());
         }
-        if let Some((_, expected)) = UNNAMED.iter().find(|(number, _)| *number == command) {
-            if *expected != size {
-                return Err(Status::INVALID_ARGUMENT.into());
-            }
-            // The parameters must be there, as they are copied in.
-            client_memory::read(pointer, &mut vec![0; size])?;
-            self.note_gap(format!("control without a name ({command:#010x}), accepted and not done"));
-            return Ok(());
+        if !WITHOUT_GPU.contains(&command)
+            && let Ok(Some(gpu)) = self.device_above(client, object)
+            && self.gpus[gpu].lost
+        {
+            return Err(Status::GPU_IS_LOST.into());
+        }
+        let target = Target { client, object };
+        if let Some((_, handler)) = BARE.iter().find(|(number, _)| *number == command) {
+            return handler(self, target);
         }
         let handler = HANDLERS.iter().find(|(number, _)| *number == command);
-        let (Some((_, handler)), Some(layout)) = (handler, row.and_then(|row| row.parameters)) else {
+        let (Some((_, handler)), Some(layout)) = (handler, row.parameters) else {
             return Err(self.control_not_supported(command));
         };
         let mut params = Record::zeroed(layout, self.branch);
         client_memory::read(pointer, params.bytes_mut())?;
         let input = params.clone();
-        handler(self, Target { client, object }, &mut params)?;
+        handler(self, target, &mut params)?;
         client_memory::write(pointer, params.bytes())?;
-        if let Some(row) = row {
-            self.cache.keep(client, object, row, input.bytes(), params.bytes());
-        }
+        self.cache.keep(client, object, row, input.bytes(), params.bytes());
         Ok(())
+    }
+
+    /// What the tables do not name: what NVIDIA's library was seen to ask for, or nothing.
+    fn control_without_row(
+        &mut self,
+        internal: &str,
+        command: u32,
+        pointer: u64,
+        size: usize,
+    ) -> Result<(), Refusal> {
+        match UNNAMED.iter().find(|(number, ..)| *number == command) {
+            None => Err(self.control_not_supported(command)),
+            Some((_, exporter, _)) if *exporter != internal => Err(Status::NOT_SUPPORTED.into()),
+            Some((.., expected)) if *expected != size => Err(Status::INVALID_ARGUMENT.into()),
+            Some(_) => {
+                // The parameters must be there, as they are copied in.
+                client_memory::read(pointer, &mut vec![0; size])?;
+                self.note_gap(format!("control without a name ({command:#010x}), accepted and not done"));
+                Ok(())
+            }
+        }
     }
 
     /// Whether a control is simulated, in some way.
     pub(crate) fn answers(command: u32) -> bool {
         HANDLERS.iter().any(|(number, _)| *number == command)
-            || BARE.contains(&command)
-            || UNNAMED.iter().any(|(number, _)| *number == command)
+            || BARE.iter().any(|(number, _)| *number == command)
+            || UNNAMED.iter().any(|(number, ..)| *number == command)
     }
 
     pub(super) fn control_not_supported(&mut self, command: u32) -> Refusal {
@@ -274,6 +360,61 @@ impl Kernel {
         } else {
             Err(Status::INVALID_ARGUMENT.into())
         }
+    }
+
+    fn bind_group(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        // As for a channel: a group has its engine from its construction.
+        match self.object(target.client, target.object)?.kind {
+            Kind::ChannelGroup { engine, .. } if p.get(&Bind::engineType)? == u64::from(engine) => Ok(()),
+            Kind::ChannelGroup { .. } => Err(Status::INVALID_ARGUMENT.into()),
+            _ => Err(Status::INVALID_OBJECT_HANDLE.into()),
+        }
+    }
+
+    /// SET_ERROR_NOTIFIER: the client has the notifier written, and nothing else happens.
+    fn set_error_notifier(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// ROBUST_CHANNEL_GR_EXCEPTION (`nverror.h`).
+        const XID: u32 = 13;
+        let whole_group = p.get(&SetErrorNotifier::bNotifyEachChannelInTSG)? != 0;
+        let channel = self.channel(target)?;
+        self.gpus[channel.gpu].host.notify_error(channel.id, XID, whole_group);
+        Ok(())
+    }
+
+    /// FIFO_DISABLE_CHANNELS: takes channels off their runlists, or puts them back.
+    fn disable_channels(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        use DisableChannels as P;
+        // The event is the kernel's own.
+        if p.get(&P::pRunlistPreemptEvent)? != 0 {
+            return Err(Status::INSUFFICIENT_PERMISSIONS.into());
+        }
+        let count = p.get(&P::numChannels)?;
+        if count > u64::from(P::hChannelList.count) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        if p.get(&P::bRewindGpPut)? != 0 {
+            return Err(self.not_supported("NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS with bRewindGpPut"));
+        }
+        let gpu = self.gpu_of(target.client, target.object)?;
+        let mut channels = Vec::new();
+        for i in 0..count as u32 {
+            let (client, handle) =
+                (p.get_at(&P::hClientList, i)? as u32, p.get_at(&P::hChannelList, i)? as u32);
+            let owner = self.clients.get(&target.client).map(|client| client.owner);
+            match self.clients.get(&client) {
+                Some(client) if Some(client.owner) == owner => {}
+                _ => return Err(Status::INVALID_CLIENT.into()),
+            }
+            match self.object(client, handle).map(|object| &object.kind) {
+                Ok(Kind::Channel(channel)) if channel.gpu == gpu => channels.push(channel.id),
+                _ => return Err(Status::INVALID_CHANNEL.into()),
+            }
+        }
+        let enable = p.get(&P::bDisable)? == 0;
+        for channel in channels {
+            self.gpus[gpu].host.set_channel_enabled(channel, enable);
+        }
+        Ok(())
     }
 
     fn set_timeslice(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Record,
+    Errno, Record,
     rm::{
         NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS as Suspend,
         NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS as Clear,
         NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS as ClearSingle,
         NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS as States,
+        NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS as ReadMemory,
         NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS as DebugFault,
         NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS as Single,
         NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS as ExceptionMask,
@@ -19,6 +20,7 @@ use nv_abi::{
 
 use super::{Kernel, Kind, Refusal, control::Target};
 use crate::{
+    client_memory,
     fault::FaultReport,
     host,
     memory::AccessKind,
@@ -223,6 +225,32 @@ impl Kernel {
             p.set_at(&States::smErrorStateArray_hwwWarpEsrPc, at, state.program_counter & 0xffff_ffff)?;
             p.set_at(&States::smErrorStateArray_hwwEsrAddr, at, state.address)?;
             p.set_at(&States::smErrorStateArray_hwwWarpEsrPc64, at, state.program_counter)?;
+        }
+        Ok(())
+    }
+
+    /// READ_MEMORY: bytes of one of the client's memory objects.
+    pub(super) fn debug_read_memory(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// Bytes that go from one memory to the other at a time.
+        const PIECE: u64 = 1 << 16;
+        let handle = p.get(&ReadMemory::hMemory)? as u32;
+        let (offset, length) = (p.get(&ReadMemory::offset)?, p.get(&ReadMemory::length)?);
+        let to = p.get(&ReadMemory::buffer)?;
+        let memory = match self.object(target.client, handle).map(|object| &object.kind) {
+            Ok(Kind::Memory(memory)) => Arc::clone(memory),
+            Ok(_) => return Err(Status::INVALID_ARGUMENT.into()),
+            Err(_) => return Err(Status::INSUFFICIENT_PERMISSIONS.into()),
+        };
+        if length == 0 || offset.checked_add(length).is_none_or(|end| end > memory.size) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let mut piece = vec![0; PIECE.min(length) as usize];
+        let mut done = 0;
+        while done < length {
+            let bytes = &mut piece[..PIECE.min(length - done) as usize];
+            memory.backing.read(offset + done, bytes).map_err(|_| Status::INVALID_ADDRESS)?;
+            client_memory::write(to.checked_add(done).ok_or(Errno::EFAULT)?, bytes)?;
+            done += bytes.len() as u64;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! lock of its own, which is always taken last.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     os::fd::OwnedFd,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -17,8 +17,8 @@ use nv_abi::{
         NVOS41_PARAMETERS as GetData, NvUnixEvent, Status, class,
         flags::{
             NV01_EVENT_NOTIFY_INDEX as INDEX, NV2080_ENGINE_TYPE_COPY0, NV2080_ENGINE_TYPE_GRAPHICS,
-            NV2080_NOTIFIERS_CE0, NV2080_NOTIFIERS_GRAPHICS, NV2080_NOTIFIERS_MAXCOUNT,
-            NV2080_NOTIFIERS_RC_ERROR, NV2080_NOTIFIERS_TIMER,
+            NV2080_NOTIFIERS_CE0, NV2080_NOTIFIERS_GPU_UNAVAILABLE, NV2080_NOTIFIERS_GRAPHICS,
+            NV2080_NOTIFIERS_MAXCOUNT, NV2080_NOTIFIERS_RC_ERROR, NV2080_NOTIFIERS_TIMER,
         },
         nv_ioctl_alloc_os_event_t as AllocOsEvent,
     },
@@ -129,6 +129,8 @@ struct State {
     listeners: Vec<Listener>,
     /// By client, subdevice and notifier.
     actions: BTreeMap<(u32, u32, u32), Action>,
+    /// GPUs that have fallen off the bus.
+    lost: BTreeSet<usize>,
 }
 
 impl State {
@@ -177,6 +179,8 @@ impl State {
 pub struct Readiness {
     /// POLLIN and POLLPRI: an event waits.
     pub readable: bool,
+    /// POLLHUP and nothing else: the node is of a GPU that has fallen off the bus.
+    pub hung_up: bool,
 }
 
 /// All events of a machine.
@@ -222,17 +226,30 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Whether something waits on a file; waits for it up to `limit`. An event without data is taken by this.
-    pub(crate) fn poll(&self, file: u64, limit: Duration) -> Readiness {
+    /// A GPU has fallen off the bus.
+    pub(super) fn lose(&self, gpu: usize, xid: u32) {
+        let mut state = self.lock();
+        state.post_subdevice(gpu, NV2080_NOTIFIERS_GPU_UNAVAILABLE, xid, 0);
+        state.lost.insert(gpu);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Whether something waits on a file, of a GPU's node or not; waits for it up to `limit`. An event without data is
+    /// taken by this.
+    pub(crate) fn poll(&self, file: u64, gpu: Option<usize>, limit: Duration) -> Readiness {
         let end = Instant::now() + limit;
         let mut state = self.lock();
         loop {
+            if gpu.is_some_and(|gpu| state.lost.contains(&gpu)) {
+                return Readiness { readable: false, hung_up: true };
+            }
             if let Some(queue) = state.queues.get_mut(&file) {
                 let ready = queue.is_ready();
                 queue.pending = false;
                 queue.tell();
                 if ready {
-                    return Readiness { readable: true };
+                    return Readiness { readable: true, hung_up: false };
                 }
             }
             let left = end.saturating_duration_since(Instant::now());

@@ -1,4 +1,5 @@
-//! Freeing: children and dependants first, channels before everything else.
+//! Freeing: children and dependants first, channels before everything else. What is below the object that is freed goes
+//! with it; what only depends on any of that is lost: its handle stays until it is freed, and every use of it is refused.
 
 use nv_abi::{
     Fd, Record,
@@ -23,7 +24,7 @@ impl Kernel {
 
     /// Frees a client with all its objects.
     pub(super) fn free_client(&mut self, handle: u32) {
-        self.free_children(handle, handle);
+        self.tear_down_from(handle, handle, handle);
         self.clients.remove(&handle);
         self.cache.remove_client(handle);
         self.events.remove_client(handle);
@@ -32,20 +33,31 @@ impl Kernel {
 
     /// Frees an object with all that hangs on it.
     pub(super) fn free_object(&mut self, client: u32, handle: u32) {
-        self.free_children(client, handle);
-        let Some(object) = self.clients.get_mut(&client).and_then(|c| c.objects.remove(&handle)) else {
-            return;
-        };
+        self.tear_down(client, handle, handle);
+    }
+
+    /// Takes an object apart, which is `root` or hangs on it.
+    fn tear_down(&mut self, client: u32, handle: u32, root: u32) {
+        self.tear_down_from(client, handle, root);
+        let below = self.is_below(client, handle, root);
+        let Some(objects) = self.clients.get_mut(&client).map(|client| &mut client.objects) else { return };
+        let Some(object) = objects.get_mut(&handle) else { return };
+        let parent = object.parent;
+        let kind = std::mem::replace(&mut object.kind, Kind::Lost);
+        object.depends.clear();
+        if below {
+            objects.remove(&handle);
+        }
         self.cpu_mappings.retain(|_, mapping| mapping.client != client || mapping.memory != handle);
         self.events.remove(client, handle);
-        match object.kind {
+        match kind {
             Kind::Channel(channel) => {
                 let gpu = &mut self.gpus[channel.gpu];
                 gpu.host.remove_channel(channel.id);
                 gpu.channels.remove(&channel.number);
             }
             Kind::ContextShare { subcontext, .. } => {
-                let group = self.object_mut(client, object.parent).map(|group| &mut group.kind);
+                let group = self.object_mut(client, parent).map(|group| &mut group.kind);
                 if let Ok(Kind::ChannelGroup { subcontexts, .. }) = group {
                     subcontexts.remove(&subcontext);
                 }
@@ -54,20 +66,35 @@ impl Kernel {
         }
     }
 
-    fn free_children(&mut self, client: u32, handle: u32) {
+    /// Takes the children and the dependants of an object apart.
+    fn tear_down_from(&mut self, client: u32, handle: u32, root: u32) {
         loop {
-            let Some(client_state) = self.clients.get(&client) else { return };
+            let Some(objects) = self.clients.get(&client).map(|client| &client.objects) else { return };
             // Engines must not run on memory that is going away: channels and their groups have priority.
-            let next = client_state
-                .objects
+            let next = objects
                 .iter()
                 .filter(|(_, object)| object.parent == handle || object.depends.contains(&handle))
+                .filter(|(next, object)| {
+                    !matches!(object.kind, Kind::Lost) || self.is_below(client, **next, root)
+                })
                 .max_by_key(|(_, object)| matches!(object.kind, Kind::ChannelGroup { .. } | Kind::Channel(_)))
                 .map(|(next, _)| *next);
             match next {
-                Some(next) => self.free_object(client, next),
+                Some(next) => self.tear_down(client, next, root),
                 None => return,
             }
         }
+    }
+
+    /// Whether an object is `root` or has it as a parent, directly or not.
+    pub(super) fn is_below(&self, client: u32, mut handle: u32, root: u32) -> bool {
+        let Some(client) = self.clients.get(&client) else { return false };
+        while handle != root {
+            match client.objects.get(&handle) {
+                Some(object) => handle = object.parent,
+                None => return false,
+            }
+        }
+        true
     }
 }

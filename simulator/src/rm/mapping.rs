@@ -11,7 +11,7 @@ use nv_abi::{
     },
 };
 
-use super::{CpuMapping, Gpu, Kernel, Kind, MapContext, MemoryHome, Refusal, VaSpace};
+use super::{CpuMapping, Gpu, Kernel, Kind, MapContext, MemoryHome, Refusal, VaSpace, channel::USERD_BYTES};
 use crate::memory::{Access, MapError, PAGE};
 
 nv_abi::layout! {
@@ -57,6 +57,14 @@ impl Kernel {
                     MemoryHome::Client => return Err(Status::INVALID_OBJECT_HANDLE.into()),
                 };
                 (Arc::clone(&memory.backing), memory.size, node, None, how)
+            }
+            Kind::Channel(channel) => {
+                let userd = channel.own_userd.as_ref().ok_or(Status::INVALID_REQUEST)?;
+                if offset >= USERD_BYTES {
+                    return Err(Status::INVALID_BASE.into());
+                }
+                let node = Node::Gpu(channel.gpu as u32);
+                (Arc::clone(userd), USERD_BYTES, node, None, (CACHING_TYPE::DEFAULT, None))
             }
             _ => return Err(Status::INVALID_OBJECT_HANDLE.into()),
         };

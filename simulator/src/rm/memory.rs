@@ -20,13 +20,38 @@ const GENERIC_MEMORY: u64 = 6;
 /// Bytes of the page that user-mode clients share with the module (`RM_USER_SHARED_DATA`).
 const SHARED_DATA_BYTES: u64 = 4096;
 
+/// Bytes of the pages that the heap of video memory gives out, and of the MMU's big pages.
+const BIG_PAGE: u64 = 64 << 10;
+
 /// What a client asks of memory.
 struct Request {
     home: MemoryHome,
     size: u64,
     alignment: u64,
+    /// NVOS32_ALLOC_FLAGS.
+    flags: u32,
     attr: u32,
     attr2: u32,
+}
+
+impl Request {
+    /// The alignment that an object of these pages gets: what is asked for counts where a flag says so, and where whole
+    /// pages make it up or it divides a page.
+    fn aligned(&self, page_size: u64) -> Result<u64, Refusal> {
+        let flags = self.flags.to_le_bytes();
+        let flag = |row| Bits::new(&flags).get(row).map(|bit| bit != 0);
+        let forced = flag(&NVOS32_ALLOC_FLAGS::ALIGNMENT_FORCE)?;
+        let asked = if forced || flag(&NVOS32_ALLOC_FLAGS::ALIGNMENT_HINT)? { self.alignment } else { PAGE };
+        let fits = |asked: u64| {
+            if asked > page_size { asked.is_multiple_of(page_size) } else { page_size.is_multiple_of(asked) }
+        };
+        match asked {
+            0 => Ok(page_size),
+            asked if fits(asked) => Ok(asked.max(page_size)),
+            _ if forced => Err(Status::INVALID_ARGUMENT.into()),
+            _ => Ok(page_size),
+        }
+    }
 }
 
 /// What it gets: the object, and the answers.
@@ -54,6 +79,7 @@ impl Kernel {
             home,
             size: a.get(&P::size)?,
             alignment: a.get(&P::alignment)?,
+            flags: a.get(&P::flags)? as u32,
             attr: a.get(&P::attr)? as u32,
             attr2: a.get(&P::attr2)? as u32,
         })?;
@@ -78,6 +104,7 @@ impl Kernel {
             home: MemoryHome::System,
             size: SHARED_DATA_BYTES,
             page_size: PAGE,
+            attr: 0,
             device_read_only: true,
             accounted: None,
         };
@@ -91,7 +118,7 @@ impl Kernel {
         let (mut attr, mut attr2) = (request.attr.to_le_bytes(), request.attr2.to_le_bytes());
         let video = matches!(request.home, MemoryHome::Video { .. });
         let bytes = request.size;
-        if bytes == 0 || (request.alignment != 0 && !request.alignment.is_power_of_two()) {
+        if bytes == 0 {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         // A class stands for a place; attributes that name another contradict it.
@@ -99,10 +126,11 @@ impl Kernel {
         if place == if video { LOCATION::PCI } else { LOCATION::VIDMEM } {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        // Measured on H200: video memory gets the largest pages that it fills, system memory small ones.
+        // Recorded from an H200: video memory gets huge pages from 2 MiB on and big ones below (`mem_mgr.c`), system memory
+        // small ones.
         let wanted = match Bits::new(&attr).get(&PAGE_SIZE)? {
             PAGE_SIZE::DEFAULT if video && bytes >= 2 << 20 => PAGE_SIZE::HUGE,
-            PAGE_SIZE::DEFAULT if video && bytes >= 64 << 10 => PAGE_SIZE::BIG,
+            PAGE_SIZE::DEFAULT if video => PAGE_SIZE::BIG,
             PAGE_SIZE::DEFAULT => PAGE_SIZE::SIZE_4KB,
             named => named,
         };
@@ -112,7 +140,7 @@ impl Kernel {
                 PAGE_SIZE_HUGE::SIZE_512MB => 512 << 20,
                 _ => return Err(self.not_supported("256 GiB pages")),
             },
-            PAGE_SIZE::BIG => 64 << 10,
+            PAGE_SIZE::BIG => BIG_PAGE,
             _ => PAGE,
         };
         let size = bytes.checked_next_multiple_of(page_size).ok_or(Status::NO_MEMORY)?;
@@ -138,37 +166,43 @@ impl Kernel {
         if page_size == 2 << 20 {
             set(&mut attr2, &PAGE_SIZE_HUGE, PAGE_SIZE_HUGE::SIZE_2MB)?;
         }
-        let alignment = if request.alignment == 0 { page_size } else { request.alignment };
+        let alignment = request.aligned(page_size)?;
 
         let mut offset = None;
         let mut accounted = None;
         let mut name = "system memory".to_owned();
         if let MemoryHome::Video { gpu } = request.home {
+            // The heap's own pages are big ones, and its alignments powers of two.
+            if !alignment.is_power_of_two() {
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+            let taken = size.checked_next_multiple_of(BIG_PAGE).ok_or(Status::NO_MEMORY)?;
             let state = &mut self.gpus[gpu];
             let used = state.vram_used.load(Ordering::Relaxed);
-            if used.checked_add(size).is_none_or(|sum| sum > state.profile.heap_bytes()) {
+            if used.checked_add(taken).is_none_or(|sum| sum > state.profile.heap_bytes()) {
                 return Err(Status::NO_MEMORY.into());
             }
-            let at = state.next_physical.checked_next_multiple_of(page_size.max(alignment));
+            let at = state.next_physical.checked_next_multiple_of(alignment.max(BIG_PAGE));
             let at = at.ok_or(Status::NO_MEMORY)?;
-            state.next_physical = at.checked_add(size).ok_or(Status::NO_MEMORY)?;
+            state.next_physical = at.checked_add(taken).ok_or(Status::NO_MEMORY)?;
             offset = Some(at);
-            accounted = Some(Arc::clone(&state.vram_used));
+            accounted = Some((Arc::clone(&state.vram_used), taken));
             name = format!("video memory of GPU {gpu}");
         }
         let backing = Backing::new(&name, size).map_err(|_| Status::NO_MEMORY)?;
-        if let Some(used) = &accounted {
-            used.fetch_add(size, Ordering::Relaxed);
+        if let Some((used, taken)) = &accounted {
+            used.fetch_add(*taken, Ordering::Relaxed);
         }
+        let (attr, attr2) = (u32::from_le_bytes(attr), u32::from_le_bytes(attr2));
         let memory = Memory {
             backing: Arc::new(backing),
             home: request.home,
             size,
             page_size,
-            device_read_only: Bits::new(&attr2).get(&PROTECTION_DEVICE)? != 0,
+            attr: if video { attr } else { 0 },
+            device_read_only: Bits::new(&attr2.to_le_bytes()).get(&PROTECTION_DEVICE)? != 0,
             accounted,
         };
-        let (attr, attr2) = (u32::from_le_bytes(attr), u32::from_le_bytes(attr2));
         Ok(Grant { memory, attr, attr2, alignment, offset })
     }
 
@@ -252,6 +286,7 @@ impl Kernel {
             home: MemoryHome::Client,
             size,
             page_size: PAGE,
+            attr: 0,
             device_read_only,
             accounted: None,
         })
@@ -342,6 +377,7 @@ impl Kernel {
             home,
             size: p.get(&Heap::AllocSize_size)?,
             alignment: p.get(&Heap::AllocSize_alignment)?,
+            flags: p.get(&Heap::AllocSize_flags)? as u32,
             attr,
             attr2: p.get(&Heap::AllocSize_attr2)? as u32,
         })?;

@@ -109,6 +109,8 @@ pub(crate) struct Gpu {
     open: u32,
     /// A control or ioctl attached the GPU.
     attached: bool,
+    /// It has fallen off the bus.
+    lost: bool,
     /// Channel ids in use.
     channels: BTreeSet<u32>,
     next_group: u32,
@@ -138,6 +140,7 @@ impl Gpu {
             vram_used: Arc::default(),
             open: 0,
             attached: false,
+            lost: false,
             channels: BTreeSet::new(),
             next_group: 1,
             next_physical: 0x40_0000,
@@ -190,9 +193,19 @@ pub(crate) struct File {
     registered: Option<u64>,
     pub(crate) context: Option<MapContext>,
     attached_gpus: bool,
-    /// The object that OS_UNIX_EXPORT_OBJECT_TO_FD put here.
-    exported: Option<Arc<sharing::Exported>>,
+    /// The objects that OS_UNIX_EXPORT_OBJECT_TO_FD or OS_UNIX_EXPORT_OBJECTS_TO_FD put here.
+    exported: Option<sharing::Exports>,
     pub(crate) uvm: uvm::File,
+}
+
+impl File {
+    /// The GPU whose node it is.
+    pub(crate) fn gpu(&self) -> Option<usize> {
+        match self.node {
+            Node::Gpu(minor) => Some(minor as usize),
+            Node::Ctl | Node::Uvm => None,
+        }
+    }
 }
 
 /// A CPU mapping that RM knows of, by the cookie that RM_MAP_MEMORY returned.
@@ -333,10 +346,41 @@ impl Kernel {
     }
 
     pub(crate) fn ioctl(&mut self, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
-        match self.file(fd)?.node {
+        let file = self.file(fd)?;
+        if file.gpu().and_then(|gpu| self.gpus.get(gpu)).is_some_and(|gpu| gpu.lost) {
+            return Err(Errno::EINVAL);
+        }
+        match file.node {
             Node::Uvm => uvm::ioctl(self, fd, request, argument),
             Node::Ctl | Node::Gpu(_) => escape::ioctl(self, fd, request, argument),
         }
+    }
+
+    /// Takes a GPU off the bus. `false` if there is no such GPU.
+    pub(crate) fn lose_gpu(&mut self, gpu: usize) -> bool {
+        /// ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS.
+        const XID: u32 = 79;
+        let Some(state) = self.gpus.get_mut(gpu) else { return false };
+        if std::mem::replace(&mut state.lost, true) {
+            return true;
+        }
+        self.events.lose(gpu, XID);
+        let objects = self.clients.values().flat_map(|client| client.objects.values());
+        let channels: Vec<_> = objects
+            .filter_map(|object| match &object.kind {
+                Kind::Channel(channel) if channel.gpu == gpu => Some(channel.id),
+                _ => None,
+            })
+            .collect();
+        // All stop before any is told.
+        for id in &channels {
+            self.gpus[gpu].host.halt(*id);
+        }
+        for id in channels {
+            self.gpus[gpu].host.notify_error(id, XID, false);
+            self.events.post(gpu, &crate::host::Event::RobustChannel { channel: id, xid: XID });
+        }
+        true
     }
 
     pub(crate) fn file(&self, fd: Fd) -> Result<&File, Errno> {
@@ -362,14 +406,21 @@ impl Kernel {
         Ok(client)
     }
 
+    /// An object by handle; RESOURCE_LOST for what lost something that it depends on.
     pub(crate) fn object(&self, client: u32, handle: u32) -> Result<&Object, Status> {
         let client = self.clients.get(&client).ok_or(Status::INVALID_CLIENT)?;
-        client.objects.get(&handle).ok_or(Status::OBJECT_NOT_FOUND)
+        match client.objects.get(&handle).ok_or(Status::OBJECT_NOT_FOUND)? {
+            Object { kind: Kind::Lost, .. } => Err(Status::RESOURCE_LOST),
+            object => Ok(object),
+        }
     }
 
     pub(crate) fn object_mut(&mut self, client: u32, handle: u32) -> Result<&mut Object, Status> {
         let client = self.clients.get_mut(&client).ok_or(Status::INVALID_CLIENT)?;
-        client.objects.get_mut(&handle).ok_or(Status::OBJECT_NOT_FOUND)
+        match client.objects.get_mut(&handle).ok_or(Status::OBJECT_NOT_FOUND)? {
+            Object { kind: Kind::Lost, .. } => Err(Status::RESOURCE_LOST),
+            object => Ok(object),
+        }
     }
 
     /// A memory object by handle.

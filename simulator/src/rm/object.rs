@@ -124,9 +124,11 @@ pub(crate) enum Kind {
     /// A window into memory.
     ContextDma { memory: Arc<Memory>, offset: u64 },
     /// A way between two GPUs.
-    Peer { gpu: usize },
+    Peer { gpu: usize, peer: usize },
     /// Address spaces and video memory that other devices may reach.
     ThirdPartyP2p { gpu: usize, spaces: Vec<u32>, memory: Vec<u32> },
+    /// What is left when something is freed that the object depended on: a handle, until that is freed.
+    Lost,
     /// An object that only exists, of a GPU or of none.
     Stateless { gpu: Option<usize> },
 }
@@ -149,6 +151,8 @@ pub(crate) struct Channel {
     pub(crate) token_notifier: u32,
     /// The address space that the channel's work runs in.
     pub(crate) space: Arc<VaSpace>,
+    /// USERD, where the client gave no memory for it.
+    pub(crate) own_userd: Option<Arc<Backing>>,
 }
 
 /// An address space object.
@@ -194,15 +198,17 @@ pub(crate) struct Memory {
     /// Bytes, a multiple of `page_size`.
     pub(crate) size: u64,
     pub(crate) page_size: u64,
+    /// NVOS32_ATTR as granted, of video memory; 0 for other memory, which the module keeps none of.
+    pub(crate) attr: u32,
     pub(crate) device_read_only: bool,
-    /// The counter of the GPU's memory that `size` was added to.
-    pub(crate) accounted: Option<Arc<AtomicU64>>,
+    /// The counter of the GPU's memory, and how much of that is this object's.
+    pub(crate) accounted: Option<(Arc<AtomicU64>, u64)>,
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if let Some(used) = &self.accounted {
-            used.fetch_sub(self.size, Ordering::Relaxed);
+        if let Some((used, taken)) = &self.accounted {
+            used.fetch_sub(*taken, Ordering::Relaxed);
         }
     }
 }

@@ -32,6 +32,8 @@ impl Kernel {
         }
         let token = FIRST_TOKEN + spaces.len() as u64;
         spaces.push(handle);
+        // It cannot live without the space from now on.
+        self.object_mut(target.client, target.object)?.depends.push(handle);
         Ok(p.set(&RegisterSpace::vaSpaceToken, token)?)
     }
 
@@ -40,6 +42,7 @@ impl Kernel {
         let (spaces, _) = self.p2p(target)?;
         let at = spaces.iter().position(|known| *known == handle).ok_or(Status::OBJECT_NOT_FOUND)?;
         spaces.remove(at);
+        self.object_mut(target.client, target.object)?.depends.retain(|known| *known != handle);
         Ok(())
     }
 

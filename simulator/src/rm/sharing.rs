@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use nv_abi::{
-    Fd, Node, Record, StructField,
+    Fd, FieldError, Node, Record, StructField,
     rm::{
         NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS as Inherited,
         NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS as Export,
-        NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS as Import, NVOS55_PARAMETERS as Dup,
+        NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS as ExportMany,
+        NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS as Info,
+        NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS as Import,
+        NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS as ImportMany, NVOS55_PARAMETERS as Dup,
         NVOS57_PARAMETERS as Share, Status, class::Class,
     },
 };
 
-use super::{Kernel, Kind, Object, Refusal, control::Target, object::SharePolicy};
+use super::{File, Kernel, Kind, MemoryHome, Object, Refusal, control::Target, object::SharePolicy};
 
 /// RS_ACCESS_DUP_OBJECT, as a bit of an access mask.
 const DUP_OBJECT: u32 = 1;
@@ -26,6 +29,9 @@ const TYPE_MAX: u16 = 8;
 const REVOKE: u8 = 1;
 const REQUIRE: u8 = 2;
 const COMPOSE: u8 = 4;
+
+/// NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TYPE_RM: the only type of what descriptors carry.
+const TYPE_RM: u64 = 1;
 
 /// Changes a list as a policy's action says.
 fn apply(list: &mut Vec<SharePolicy>, policy: SharePolicy) {
@@ -91,6 +97,17 @@ pub(crate) struct Exported {
     gpu: Option<usize>,
 }
 
+/// What a descriptor carries.
+#[derive(Debug)]
+pub(crate) struct Exports {
+    /// The device that all of it is of.
+    device: Option<usize>,
+    /// What the client that made it says about it.
+    metadata: Vec<u8>,
+    /// Places for objects.
+    objects: Vec<Option<Arc<Exported>>>,
+}
+
 /// The policy that a call's fields say: target, rights, RS_SHARE_TYPE, action.
 fn policy(p: &Record, fields: [&StructField; 4]) -> Result<SharePolicy, Refusal> {
     let [target, access, kind, action] = fields;
@@ -113,8 +130,9 @@ impl Kernel {
         }
         self.client(fd, client, Status::INVALID_OBJECT_HANDLE)?;
         let object = self.object(from, source)?;
-        if parent != client {
-            self.object(client, parent)?;
+        // Whether the new one may be below it is looked at later.
+        if parent != client && self.object(client, parent).is_err_and(|e| e == Status::OBJECT_NOT_FOUND) {
+            return Err(Status::OBJECT_NOT_FOUND.into());
         }
         let class = object.class;
         let kind = copy(&object.kind).ok_or(Status::INVALID_ARGUMENT)?;
@@ -125,8 +143,24 @@ impl Kernel {
             return Err(Status::INSUFFICIENT_PERMISSIONS.into());
         }
         self.check_parent(client, parent, class)?;
-        self.insert(client, handle, Object::new(parent, class, kind))?;
+        let mut copied = Object::new(parent, class, kind);
+        copied.depends.extend(self.space_of_copy(client, &copied));
+        self.insert(client, handle, copied)?;
         Ok(p.set(&Dup::hObject, handle.into())?)
+    }
+
+    /// What a copied group or share depends on: the first object of its device that is its address space.
+    fn space_of_copy(&self, client: u32, copied: &Object) -> Option<u32> {
+        let (space, device) = match &copied.kind {
+            Kind::ChannelGroup { space, .. } => (space.as_ref()?, copied.parent),
+            Kind::ContextShare { space, .. } => (space, self.object(client, copied.parent).ok()?.parent),
+            _ => return None,
+        };
+        let is_it = |(handle, object): &(&u32, &Object)| {
+            matches!(&object.kind, Kind::VaSpace(known) if Arc::ptr_eq(known, space))
+                && self.is_below(client, **handle, device)
+        };
+        self.clients.get(&client)?.objects.iter().find(is_it).map(|(handle, _)| *handle)
     }
 
     /// RM_SHARE: who else may use an object.
@@ -151,7 +185,7 @@ impl Kernel {
             return Ok(());
         }
         let inherited = state.inherited_shares.clone();
-        let object = state.objects.get_mut(&handle).ok_or(Status::OBJECT_NOT_FOUND)?;
+        let object = self.object_mut(client, handle)?;
         // The first policy of an object starts from what the client lets all its objects have.
         apply(object.shares.get_or_insert(inherited), policy);
         Ok(())
@@ -177,44 +211,202 @@ impl Kernel {
         Ok(())
     }
 
+    /// The GPU of the device above an object; `None` where there is no device.
+    pub(super) fn device_above(&self, client: u32, mut handle: u32) -> Result<Option<usize>, Status> {
+        while handle != client {
+            let object = self.object(client, handle)?;
+            if let Kind::Device { gpu, .. } = object.kind {
+                return Ok(Some(gpu));
+            }
+            handle = object.parent;
+        }
+        Ok(None)
+    }
+
+    /// An object as a descriptor carries it.
+    fn export(&self, client: u32, handle: u32) -> Result<Arc<Exported>, Status> {
+        let object = self.object(client, handle)?;
+        let kind = copy(&object.kind).ok_or(Status::INVALID_ARGUMENT)?;
+        let gpu = self.device_above(client, handle)?;
+        Ok(Arc::new(Exported { kind, class: object.class, gpu }))
+    }
+
+    /// The control file that objects go through.
+    fn export_file(&mut self, fd: u64) -> Result<&mut File, Status> {
+        let file = self.file_mut(Fd(fd as u32 as i32)).map_err(|_| Status::INVALID_PARAMETER)?;
+        if file.node == Node::Ctl { Ok(file) } else { Err(Status::INVALID_PARAMETER) }
+    }
+
+    /// The device that a handle of an export stands for; `None` for 0.
+    fn export_device(&self, client: u32, handle: u32) -> Result<Option<usize>, Status> {
+        if handle == 0 {
+            return Ok(None);
+        }
+        match self.object(client, handle)?.kind {
+            Kind::Device { gpu, .. } => Ok(Some(gpu)),
+            _ => Err(Status::INVALID_PARAMETER),
+        }
+    }
+
     /// OS_UNIX_EXPORT_OBJECT_TO_FD: a descriptor of the control node that carries an object.
     pub(super) fn export_object(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        /// NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TYPE_RM.
-        const TYPE_RM: u64 = 1;
         if p.get(&Export::object_type)? != TYPE_RM {
-            return Err(Status::INVALID_ARGUMENT.into());
+            return Err(Status::INVALID_PARAMETER.into());
         }
         let (device, handle) =
             (p.get(&Export::object_hDevice)? as u32, p.get(&Export::object_hObject)? as u32);
-        let gpu = self.gpu_of(target.client, device).ok();
-        let object = self.object(target.client, handle)?;
-        let kind = copy(&object.kind).ok_or(Status::INVALID_ARGUMENT)?;
-        let exported = Exported { kind, class: object.class, gpu };
-        let fd = Fd(p.get(&Export::fd)? as u32 as i32);
-        let file = self.file_mut(fd).map_err(|_| Status::INVALID_PARAMETER)?;
-        if file.node != Node::Ctl {
-            return Err(Status::INVALID_PARAMETER.into());
-        }
-        if file.exported.is_some() {
+        let exported = self.export(target.client, handle)?;
+        let fd = p.get(&Export::fd)?;
+        if self.export_file(fd)?.exported.is_some() {
             return Err(Status::STATE_IN_USE.into());
         }
-        file.exported = Some(Arc::new(exported));
+        let device = self.export_device(target.client, device)?;
+        let exports = Exports { device, metadata: Vec::new(), objects: vec![Some(exported)] };
+        self.export_file(fd)?.exported = Some(exports);
         Ok(())
+    }
+
+    /// OS_UNIX_EXPORT_OBJECTS_TO_FD: the same for many, by and by, in places that the first call makes.
+    pub(super) fn export_objects(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        use ExportMany as P;
+        let fd = p.get(&P::fd)?;
+        let (count, index) = (p.get(&P::numObjects)?, p.get(&P::index)?);
+        let (device, places) = match &self.export_file(fd)?.exported {
+            Some(known) => (known.device, known.objects.len() as u64),
+            None => {
+                let places = p.get(&P::maxObjects)?;
+                if places == 0 {
+                    return Err(Status::INVALID_PARAMETER.into());
+                }
+                (self.export_device(target.client, p.get(&P::hDevice)? as u32)?, places)
+            }
+        };
+        if count > u64::from(P::objects.count) {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if index + count > places {
+            return Err(Status::OUT_OF_RANGE.into());
+        }
+        let mut exported = Vec::new();
+        for i in 0..count as u32 {
+            exported.push(match p.get_at(&P::objects, i)? as u32 {
+                0 => None,
+                handle => Some(self.export(target.client, handle)?),
+            });
+        }
+        if exported.iter().flatten().any(|object| object.gpu != device) {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        let metadata = (0..P::metadata.count).map(|i| Ok(p.get_at(&P::metadata, i)? as u8));
+        let metadata = metadata.collect::<Result<Vec<u8>, FieldError>>()?;
+        let empty = Exports { device, metadata, objects: vec![None; places as usize] };
+        let exports = self.export_file(fd)?.exported.get_or_insert(empty);
+        for (place, object) in exports.objects.iter_mut().skip(index as usize).zip(exported) {
+            *place = object;
+        }
+        Ok(())
+    }
+
+    /// OS_UNIX_GET_EXPORT_OBJECT_INFO: what a descriptor carries.
+    pub(super) fn export_object_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV_MAX_DEVICES: the number of no device.
+        const NO_DEVICE: u64 = 32;
+        let file = self.export_file(p.get(&Info::fd)?)?;
+        let exports = file.exported.as_ref().ok_or(Status::INVALID_PARAMETER)?;
+        p.set(&Info::maxObjects, exports.objects.len() as u64)?;
+        p.set(&Info::deviceInstance, exports.device.map_or(NO_DEVICE, |gpu| gpu as u64))?;
+        if Info::gpuInstanceId.offset(p.branch()).is_some() {
+            p.set(&Info::gpuInstanceId, 0xffff_ffff)?;
+        }
+        for (i, byte) in (0..).zip(&exports.metadata) {
+            p.set_at(&Info::metadata, i, (*byte).into())?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a descriptor carried under a parent of a client; gives the handle.
+    fn import(&mut self, client: u32, parent: u32, wanted: u32, exported: &Exported) -> Result<u32, Refusal> {
+        if exported.gpu.is_some() && self.gpu_of(client, parent).ok() != exported.gpu {
+            return Err(Status::INVALID_OBJECT_PARENT.into());
+        }
+        let handle = self.place(client, parent, wanted, exported.class)?;
+        let kind = copy(&exported.kind).ok_or(Status::INVALID_ARGUMENT)?;
+        self.insert(client, handle, Object::new(parent, exported.class, kind))?;
+        Ok(handle)
     }
 
     /// OS_UNIX_IMPORT_OBJECT_FROM_FD: the object that a descriptor carries, under a parent of this client.
     pub(super) fn import_object(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        let fd = Fd(p.get(&Import::fd)? as u32 as i32);
-        let file = self.file(fd).map_err(|_| Status::INVALID_PARAMETER)?;
-        let exported = file.exported.clone().ok_or(Status::INVALID_PARAMETER)?;
-        let parent = p.get(&Import::object_hParent)? as u32;
-        if exported.gpu.is_some() && self.gpu_of(target.client, parent).ok() != exported.gpu {
-            return Err(Status::INVALID_OBJECT_PARENT.into());
+        if p.get(&Import::object_type)? != TYPE_RM {
+            return Err(Status::INVALID_PARAMETER.into());
         }
-        let handle =
-            self.place(target.client, parent, p.get(&Import::object_hObject)? as u32, exported.class)?;
-        let kind = copy(&exported.kind).ok_or(Status::INVALID_ARGUMENT)?;
-        self.insert(target.client, handle, Object::new(parent, exported.class, kind))?;
+        let exports = self.export_file(p.get(&Import::fd)?)?.exported.as_ref();
+        let exported = exports.and_then(|exports| exports.objects.first().cloned().flatten());
+        let exported = exported.ok_or(Status::INVALID_PARAMETER)?;
+        let parent = p.get(&Import::object_hParent)? as u32;
+        let wanted = p.get(&Import::object_hObject)? as u32;
+        let handle = self.import(target.client, parent, wanted, &exported)?;
         Ok(p.set(&Import::object_hObject, handle.into())?)
+    }
+
+    /// OS_UNIX_IMPORT_OBJECTS_FROM_FD: many of them, or none.
+    pub(super) fn import_objects(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        use ImportMany as P;
+        let (count, index) = (p.get(&P::numObjects)?, p.get(&P::index)?);
+        let exports = self.export_file(p.get(&P::fd)?)?.exported.as_ref().ok_or(Status::INVALID_PARAMETER)?;
+        if count > u64::from(P::objects.count) {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if index + count > exports.objects.len() as u64 {
+            return Err(Status::OUT_OF_RANGE.into());
+        }
+        let objects: Vec<_> =
+            exports.objects.iter().skip(index as usize).take(count as usize).cloned().collect();
+        let parent = p.get(&P::hParent)? as u32;
+        let mut made = Vec::new();
+        for (i, object) in (0..).zip(objects) {
+            let result = self.import_one(target.client, parent, i, object.as_deref(), p);
+            match result {
+                Ok(handle) => made.extend(handle),
+                Err(refusal) => {
+                    for handle in made {
+                        self.free_object(target.client, handle);
+                    }
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One place of [`Self::import_objects`].
+    fn import_one(
+        &mut self,
+        client: u32,
+        parent: u32,
+        i: u32,
+        object: Option<&Exported>,
+        p: &mut Record,
+    ) -> Result<Option<u32>, Refusal> {
+        use ImportMany as P;
+        /// NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECT_TYPE.
+        const NONE: u64 = 0;
+        const VIDEO: u64 = 1;
+        const SYSTEM: u64 = 2;
+        let Some(object) = object else {
+            p.set_at(&P::objectTypes, i, NONE)?;
+            return Ok(None);
+        };
+        // The module knows types of memory only.
+        let kind = match &object.kind {
+            Kind::Memory(memory) if matches!(memory.home, MemoryHome::Video { .. }) => VIDEO,
+            Kind::Memory(_) => SYSTEM,
+            _ => return Err(Status::INVALID_ARGUMENT.into()),
+        };
+        let wanted = p.get_at(&P::objects, i)? as u32;
+        let handle = self.import(client, parent, wanted, object)?;
+        p.set_at(&P::objects, i, handle.into())?;
+        p.set_at(&P::objectTypes, i, kind)?;
+        Ok(Some(handle))
     }
 }

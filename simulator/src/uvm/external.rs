@@ -7,13 +7,14 @@ use nv_abi::{
     rm::Status,
     uvm::{
         UVM_CREATE_EXTERNAL_RANGE_PARAMS as CreateRange, UVM_FREE_PARAMS as Free,
-        UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as Map, UVM_UNMAP_EXTERNAL_PARAMS as Unmap,
+        UVM_MAP_EXTERNAL_ALLOCATION_PARAMS as Map, UVM_MAP_EXTERNAL_SPARSE_PARAMS as Sparse,
+        UVM_UNMAP_EXTERNAL_PARAMS as Unmap,
     },
 };
 
 use super::{Mapping, Range, RangeKind, Space, Uuid, client, range_end, uuid};
 use crate::{
-    memory::{Access, PAGE},
+    memory::{Access, Backing, PAGE},
     rm::{Kernel, MemoryHome, Refusal},
 };
 
@@ -154,6 +155,32 @@ fn map_one(
         .map_err(|_| Status::INVALID_ADDRESS)?;
     let mappings = space.ranges.get_mut(&range).ok_or(Status::INVALID_ADDRESS)?.mappings.entry(*uuid);
     mappings.or_default().insert(base, Mapping { end, page_size, memory: Some(memory) });
+    Ok(())
+}
+
+/// MAP_EXTERNAL_SPARSE: pages of 64 KiB without memory, which replace what is mapped there.
+pub(super) fn map_sparse(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    /// The pages that can be sparse.
+    const SPARSE_PAGE: u64 = 64 << 10;
+    let (base, length) = (p.get(&Sparse::base)?, p.get(&Sparse::length)?);
+    let end = range_end(base, length)?;
+    if !base.is_multiple_of(SPARSE_PAGE) || !length.is_multiple_of(SPARSE_PAGE) {
+        return Err(Status::INVALID_ADDRESS.into());
+    }
+    let range = space.external_range(base, end)?;
+    let uuid = uuid(p, &Sparse::gpuUuid_uuid)?;
+    let va_space = space.gpu_space(&uuid)?;
+    if end > va_space.space.limit() {
+        return Err(Status::OUT_OF_RANGE.into());
+    }
+    space.unmap(range, &uuid, base, end)?;
+    // Both are backed only where they are touched.
+    let memory = |name| Backing::new(name, length).map(Arc::new).map_err(|_| Status::NO_MEMORY);
+    let (zeroes, sink) = (memory("sparse range")?, memory("stores to a sparse range")?);
+    let mapped = va_space.space.map_sparse(base, length, zeroes, sink);
+    mapped.map_err(|_| Status::INVALID_ADDRESS)?;
+    let mappings = space.ranges.get_mut(&range).ok_or(Status::INVALID_ADDRESS)?.mappings.entry(uuid);
+    mappings.or_default().insert(base, Mapping { end, page_size: SPARSE_PAGE, memory: None });
     Ok(())
 }
 

@@ -9,11 +9,11 @@ use nv_abi::{
     Record,
     rm::{Status, flags::NV2080_ENGINE_TYPE_GRAPHICS},
     uvm::{
-        UVM_ENABLE_PEER_ACCESS_PARAMS as Peer, UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS as Atomics,
-        UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS as Pageable, UVM_REGISTER_CHANNEL_PARAMS as RegisterChannel,
-        UVM_REGISTER_GPU_PARAMS as RegisterGpu, UVM_REGISTER_GPU_VASPACE_PARAMS as RegisterSpace,
-        UVM_UNREGISTER_CHANNEL_PARAMS as UnregisterChannel, UVM_UNREGISTER_GPU_PARAMS as UnregisterGpu,
-        UVM_UNREGISTER_GPU_VASPACE_PARAMS as UnregisterSpace,
+        UVM_ALLOC_DEVICE_P2P_PARAMS as DeviceP2p, UVM_ENABLE_PEER_ACCESS_PARAMS as Peer,
+        UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS as Atomics, UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS as Pageable,
+        UVM_REGISTER_CHANNEL_PARAMS as RegisterChannel, UVM_REGISTER_GPU_PARAMS as RegisterGpu,
+        UVM_REGISTER_GPU_VASPACE_PARAMS as RegisterSpace, UVM_UNREGISTER_CHANNEL_PARAMS as UnregisterChannel,
+        UVM_UNREGISTER_GPU_PARAMS as UnregisterGpu, UVM_UNREGISTER_GPU_VASPACE_PARAMS as UnregisterSpace,
     },
 };
 
@@ -212,6 +212,18 @@ fn disconnect(space: &mut Space, pair: (Uuid, Uuid)) {
     let (Some(a), Some(b)) = (index(&pair.0), index(&pair.1)) else { return };
     space.unmap_peer(&pair.0, b);
     space.unmap_peer(&pair.1, a);
+}
+
+/// ALLOC_DEVICE_P2P: needs all video memory in the window on the bus, mapped without write combining, which the module
+/// does only when it is told to (`RmForceDisableIomapWC`).
+pub(super) fn allocate_device_p2p(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {
+    let (base, offset) = (p.get(&DeviceP2p::base)?, p.get(&DeviceP2p::offset)?);
+    let start = base.checked_add(offset).ok_or(Status::INVALID_ARGUMENT)?;
+    range_end(start, p.get(&DeviceP2p::length)?).map_err(|_| Status::INVALID_ARGUMENT)?;
+    if !space.gpus.contains_key(&uuid(p, &DeviceP2p::gpuUuid_uuid)?) {
+        return Err(Status::INVALID_DEVICE.into());
+    }
+    Err(Status::NOT_SUPPORTED.into())
 }
 
 pub(super) fn pageable_mem_access(_: &mut Kernel, space: &mut Space, p: &mut Record) -> Result<(), Refusal> {

@@ -39,6 +39,13 @@ pub(super) struct Range {
     group: u64,
 }
 
+impl Range {
+    /// The memory of an offset in the range, and where in it that lies.
+    pub(super) fn memory_at(&self, offset: u64) -> (&Backing, u64) {
+        (&self.backing, self.offset + offset)
+    }
+}
+
 /// `mmap`: what is at exactly that range already, or new managed memory.
 pub(super) fn map(space: &mut Space, base: u64, end: u64) -> Result<ClientView, Errno> {
     if space.overlaps(base, end) {

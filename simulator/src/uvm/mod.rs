@@ -10,6 +10,7 @@ mod external;
 mod gpu;
 mod managed;
 mod pool;
+mod tools;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -110,6 +111,8 @@ impl Range {
 pub(crate) struct Space {
     flags: u64,
     mm: Mm,
+    /// Who gave it its memory.
+    process: u32,
     gpus: BTreeMap<Uuid, Registered>,
     peers: BTreeSet<(Uuid, Uuid)>,
     ranges: BTreeMap<u64, Range>,
@@ -137,9 +140,16 @@ const HANDLERS: &[(u32, Handler)] = &[
     (u::UVM_DISABLE_SYSTEM_WIDE_ATOMICS, gpu::system_wide_atomics),
     (u::UVM_CREATE_EXTERNAL_RANGE, external::create),
     (u::UVM_MAP_EXTERNAL_ALLOCATION, external::map_allocation),
+    (u::UVM_MAP_EXTERNAL_SPARSE, external::map_sparse),
     (u::UVM_UNMAP_EXTERNAL, external::unmap),
     (u::UVM_FREE, external::free),
     (u::UVM_ALLOC_SEMAPHORE_POOL, pool::allocate),
+    (u::UVM_ALLOC_DEVICE_P2P, gpu::allocate_device_p2p),
+    (u::UVM_TOOLS_READ_PROCESS_MEMORY, tools::read_memory),
+    (u::UVM_TOOLS_WRITE_PROCESS_MEMORY, tools::write_memory),
+    (u::UVM_TOOLS_GET_PROCESSOR_UUID_TABLE, tools::uuid_table),
+    (u::UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2, tools::uuid_table_v2),
+    (u::UVM_TOOLS_FLUSH_EVENTS, tools::flush_events),
     (u::UVM_MAP_DYNAMIC_PARALLELISM_REGION, pool::map_sked_reflected),
     (u::UVM_CREATE_RANGE_GROUP, managed::create_group),
     (u::UVM_DESTROY_RANGE_GROUP, managed::destroy_group),
@@ -225,9 +235,17 @@ impl Kernel {
     }
 
     /// `mmap` of a UVM descriptor: a semaphore pool that is there, or managed memory that this makes. The file offset
-    /// is the address.
-    pub(crate) fn uvm_mmap(&mut self, fd: Fd, mapping: nv_abi::Mapping) -> Result<ClientView, Errno> {
+    /// is the address. `process` is the caller's: a VA space that keeps a process's memory is for that one alone.
+    pub(crate) fn uvm_mmap(
+        &mut self,
+        fd: Fd,
+        mapping: nv_abi::Mapping,
+        process: u32,
+    ) -> Result<ClientView, Errno> {
         let File::Space(space) = &mut self.file_mut(fd)?.uvm else { return Err(Errno::EBADFD) };
+        if space.mm == Mm::Held && space.process != process {
+            return Err(Errno::EOPNOTSUPP);
+        }
         if mapping.address != Some(mapping.offset) {
             return Err(Errno::EINVAL);
         }
@@ -276,6 +294,7 @@ fn initialize(file: &mut File, p: &mut Record) -> Result<(), Refusal> {
             let space = Space {
                 flags,
                 mm: Mm::None,
+                process: 0,
                 gpus: BTreeMap::new(),
                 peers: BTreeSet::new(),
                 ranges: BTreeMap::new(),
@@ -311,6 +330,7 @@ fn mm_initialize(kernel: &mut Kernel, file: &mut File, p: &mut Record) -> Result
     match space.mm {
         Mm::None => {
             space.mm = Mm::Held;
+            space.process = std::process::id();
             *file = File::Mm { of };
             Ok(())
         }

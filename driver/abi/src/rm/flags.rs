@@ -142,5 +142,7 @@ pub const NV2080_NOTIFIERS_GRAPHICS: u32 = 12;
 pub const NV2080_NOTIFIERS_CE0: u32 = 23;
 /// Notifier of a subdevice: a robust-channel error.
 pub const NV2080_NOTIFIERS_RC_ERROR: u32 = 37;
+/// The GPU has fallen off the bus.
+pub const NV2080_NOTIFIERS_GPU_UNAVAILABLE: u32 = 191;
 /// One past the last notifier of a subdevice.
 pub const NV2080_NOTIFIERS_MAXCOUNT: u32 = 198;

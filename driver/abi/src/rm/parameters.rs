@@ -745,4 +745,285 @@ record! {
         object_hParent: handle @ 0xc;
         object_hObject: handle @ 0x10;
     }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_SYSTEM_GET_CPU_INFO_PARAMS: 104, R565 => 108 {
+        r#type: u32 @ 0x0;
+        capabilities: u32 @ 0x4;
+        clock: u32 @ 0x8;
+        L1DataCacheSize: u32 @ 0xc;
+        L2DataCacheSize: u32 @ 0x10;
+        dataCacheLineSize: u32 @ 0x14;
+        numLogicalCpus: u32 @ 0x18;
+        numPhysicalCpus: u32 @ 0x1c;
+        name: u8 [52] @ 0x20;
+        family: u32 @ 0x54;
+        model: u32 @ 0x58;
+        stepping: u8 @ 0x5c;
+        coresOnDie: u32 @ 0x60;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS: 168, R550 => 176 {
+        gpuIds: u32 [32] @ 0x0;
+        gpuCount: u32 @ 0x80;
+        p2pCaps: u32 @ 0x84;
+        p2pOptimalReadCEs: u32 @ 0x88;
+        p2pOptimalWriteCEs: u32 @ 0x8c;
+        p2pCapsStatus: u8 [9] @ 0x90;
+        busPeerIds: pointer @ 0xa0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS: 4252, R550 => 8348 {
+        gpuIds: u32 [32] @ 0x0;
+        gpuCount: u32 @ 0x80;
+        p2pCaps: u32 @ 0x84;
+        p2pOptimalReadCEs: u32 @ 0x88;
+        p2pOptimalWriteCEs: u32 @ 0x8c;
+        p2pCapsStatus: u8 [9] @ 0x90;
+        busPeerIds: u32 [1024] @ 0x9c;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS: 12 {
+        gpuId: u32 @ 0x0;
+        drainState: u32 @ 0x4;
+        flags: u32 @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS: 16 {
+        gsyncIds: u32 [4] @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS: 12 {
+        gpuId: u32 @ 0x0;
+        pid: u32 @ 0x4;
+        state: u32 @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS: 76, R550 => 80 {
+        fd: i32 @ 0x0;
+        deviceInstance: u32 @ 0x4;
+        gpuInstanceId: u32 @ none, R550 => 0x8;
+        maxObjects: u16 @ 0x8, R550 => 0xc;
+        metadata: u8 [64] @ 0xa, R550 => 0xe;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS: 2128 {
+        fd: i32 @ 0x0;
+        hDevice: handle @ 0x4;
+        maxObjects: u16 @ 0x8;
+        metadata: u8 [64] @ 0xa;
+        objects: handle [512] @ 0x4c;
+        numObjects: u16 @ 0x84c;
+        index: u16 @ 0x84e;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS: 652 {
+        fd: i32 @ 0x0;
+        hParent: handle @ 0x4;
+        objects: handle [128] @ 0x8;
+        objectTypes: u8 [128] @ 0x208;
+        numObjects: u16 @ 0x288;
+        index: u16 @ 0x28a;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS: 4 {
+        swStatePersistence: u32 @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_GR_GET_CAPS_PARAMS: 16 {
+        capsTblSize: u32 @ 0x0;
+        capsTbl: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_GR_GET_INFO_PARAMS: 16 {
+        grInfoListSize: u32 @ 0x0;
+        grInfoList: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_FB_GET_CAPS_PARAMS: 16 {
+        capsTblSize: u32 @ 0x0;
+        capsTbl: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_FIFO_GET_CAPS_PARAMS: 16 {
+        capsTblSize: u32 @ 0x0;
+        capsTbl: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_DMA_GET_CAPS_PARAMS: 12 {
+        capsTblSize: u32 @ 0x0;
+        capsTbl: u8 [8] @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV0080_CTRL_DMA_ADV_SCHED_GET_VA_CAPS_PARAMS: 192 {
+        vaBitCount: u32 @ 0x0;
+        pdeCoverageBitCount: u32 @ 0x4;
+        num4KPageTableFormats: u32 @ 0x8;
+        bigPageSize: u32 @ 0xc;
+        compressionPageSize: u32 @ 0x10;
+        dualPageTableSupported: u32 @ 0x14;
+        idealVRAMPageSize: u32 @ 0x18;
+        pageTableBigFormat_pageTableSize: u32 @ 0x1c;
+        pageTableBigFormat_pageTableCoverage: u32 @ 0x20;
+        pageTable4KFormat_pageTableSize: u32 [16 + 8] @ 0x24;
+        pageTable4KFormat_pageTableCoverage: u32 [16 + 8] @ 0x28;
+        hVASpace: handle @ 0xa4;
+        vaRangeLo: u64 @ 0xa8;
+        vaSpaceId: u32 @ 0xb0;
+        supportedPageSizeMask: u64 @ 0xb8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_ENGINES_PARAMS: 16 {
+        engineCount: u32 @ 0x0;
+        engineList: pointer @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_ENGINE_PARTNERLIST_PARAMS: 144 {
+        engineType: u32 @ 0x0;
+        partnershipClassId: u32 @ 0x4;
+        runqueue: u32 @ 0x8;
+        numPartners: u32 @ 0xc;
+        partnerList: u32 [32] @ 0x10;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_ENCODER_CAPACITY_PARAMS: 8 {
+        queryType: u32 @ 0x0;
+        encoderCapacity: u32 @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_ACTIVE_PARTITION_IDS_PARAMS: 40 {
+        swizzId: u32 [9] @ 0x0;
+        partitionCount: u32 @ 0x24;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_PIDS_PARAMS: 3812 {
+        idType: u32 @ 0x0;
+        id: u32 @ 0x4;
+        pidTblCount: u32 @ 0x8;
+        pidTbl: u32 [950] @ 0xc;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_GET_PID_INFO_PARAMS: 14408 {
+        pidInfoListCount: u32 @ 0x0;
+        pidInfoList_pid: u32 [200 + 72] @ 0x8;
+        pidInfoList_index: u32 [200 + 72] @ 0xc;
+        pidInfoList_result: u32 [200 + 72] @ 0x10;
+        pidInfoList_memPrivate: u64 [200 + 72] @ 0x18;
+        pidInfoList_memSharedOwned: u64 [200 + 72] @ 0x20;
+        pidInfoList_memSharedDuped: u64 [200 + 72] @ 0x28;
+        pidInfoList_computeInstanceId: u32 [200 + 72] @ 0x48;
+        pidInfoList_gpuInstanceId: u32 [200 + 72] @ 0x4c;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_CMD_TIMER_SET_GR_TICK_FREQ_PARAMS: 1 {
+        bSetMaxFreq: bool @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS: 536 {
+        bDisable: bool @ 0x0;
+        numChannels: u32 @ 0x4;
+        bOnlyDisableScheduling: bool @ 0x8;
+        bRewindGpPut: bool @ 0x9;
+        pRunlistPreemptEvent: pointer @ 0x10;
+        hClientList: handle [64] @ 0x18;
+        hChannelList: handle [64] @ 0x118;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS: 776, R580 => 904 {
+        numFBRegions: u32 @ 0x0;
+        fbRegion_base: u64 [16 + 48] @ 0x8, R580 => 0x8 x 16 + 56;
+        fbRegion_limit: u64 [16 + 48] @ 0x10, R580 => 0x10 x 16 + 56;
+        fbRegion_reserved: u64 [16 + 48] @ 0x18, R580 => 0x18 x 16 + 56;
+        fbRegion_performance: u32 [16 + 48] @ 0x20, R580 => 0x20 x 16 + 56;
+        fbRegion_supportCompressed: bool [16 + 48] @ 0x24, R580 => 0x24 x 16 + 56;
+        fbRegion_supportISO: bool [16 + 48] @ 0x25, R580 => 0x25 x 16 + 56;
+        fbRegion_bProtected: bool [16 + 48] @ 0x26, R580 => 0x26 x 16 + 56;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_FB_GET_SEMAPHORE_SURFACE_LAYOUT_PARAMS: 32 {
+        maxSubmittedSemaphoreValueOffset: u64 @ 0x0;
+        monitoredFenceThresholdOffset: u64 @ 0x8;
+        size: u64 @ 0x10;
+        caps: u32 @ 0x18;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_FB_GET_OFFLINED_PAGES_PARAMS: 2056 {
+        validEntries: u32 @ 0x800;
+        bRetirementPending: bool @ 0x804;
+        retirementPending: u8 @ 0x805;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_GPU_QUERY_ECC_CONFIGURATION_PARAMS: 8 {
+        currentConfiguration: u32 @ 0x0;
+        defaultConfiguration: u32 @ 0x4;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_FLCN_GET_CTX_BUFFER_SIZE_PARAMS: 16 {
+        hChannel: handle @ 0x0;
+        totalBufferSize: u64 @ 0x8;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV2080_CTRL_OS_UNIX_VIDMEM_PERSISTENCE_STATUS_PARAMS: 1 {
+        bVidmemPersistent: bool @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS: 24 {
+        hMemory: handle @ 0x0;
+        length: u32 @ 0x4;
+        offset: u64 @ 0x8;
+        buffer: pointer @ 0x10;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NVA06F_CTRL_SET_ERROR_NOTIFIER_PARAMS: 1 {
+        bNotifyEachChannelInTSG: bool @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NVA06F_CTRL_RESTART_RUNLIST_PARAMS: 2 {
+        bForceRestart: bool @ 0x0;
+        bBypassWait: bool @ 0x1;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_GPUS_STATE_PARAMS: 1 {
+        bAcceptClientRequest: bool @ 0x0;
+    }
+
+    /// Parameters of the control of the same name (`ctrl/`).
+    pub mod NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_NUM_SECURE_CHANNELS_PARAMS: 12 {
+        hSubDevice: handle @ 0x0;
+        maxSec2Channels: u32 @ 0x4;
+        maxCeChannels: u32 @ 0x8;
+    }
 }

@@ -39,6 +39,13 @@ fn noted(fd: c_int, length: size_t, offset: off_t, mapped: *mut c_void) -> *mut 
     }
 }
 
+/// Whether a mapping of a UVM descriptor is as the module wants it: it must see every access.
+const fn is_shared_and_writable(protection: c_int, flags: c_int) -> bool {
+    const BOTH: c_int = libc::PROT_READ | libc::PROT_WRITE;
+    // Private mappings have one of the two types, shared ones the other or both bits.
+    flags & libc::MAP_SHARED != 0 && protection & BOTH == BOTH
+}
+
 macro_rules! map {
     ($name:ident, $literal:literal) => {
         /// See mmap(2).
@@ -76,6 +83,13 @@ macro_rules! map {
                     return noted(fd, length, offset, libc::MAP_FAILED);
                 }
             };
+            if let Some(managed) = source.managed
+                && !is_shared_and_writable(protection, flags)
+            {
+                unmapped(managed, mapping.offset, mapping.length);
+                failed(Errno::EINVAL);
+                return noted(fd, length, offset, libc::MAP_FAILED);
+            }
             let at = source.offset as off_t;
             // SAFETY: as the caller asked, of the file that stands for the descriptor.
             let mapped = unsafe { next(address, length, protection, flags, source.file.as_raw_fd(), at) };
@@ -124,3 +138,21 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
 
 map!(mmap, c"mmap");
 map!(mmap64, c"mmap64");
+
+#[cfg(test)]
+mod tests {
+    use libc::{MAP_FIXED, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, PROT_NONE, PROT_READ, PROT_WRITE};
+
+    use super::*;
+
+    #[test]
+    fn managed_memory_is_mapped_shared_and_for_both() {
+        let both = PROT_READ | PROT_WRITE;
+        assert!(is_shared_and_writable(both, MAP_SHARED | MAP_FIXED));
+        assert!(is_shared_and_writable(both, MAP_SHARED_VALIDATE));
+        assert!(!is_shared_and_writable(both, MAP_PRIVATE));
+        for less in [PROT_NONE, PROT_READ, PROT_WRITE] {
+            assert!(!is_shared_and_writable(less, MAP_SHARED));
+        }
+    }
+}

@@ -3,16 +3,17 @@
 use nv_abi::{
     Record,
     rm::{
-        NV2080_CTRL_BUS_GET_INFO_V2_PARAMS as BusInfo, NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS as Bars,
-        NV2080_CTRL_BUS_GET_PCI_INFO_PARAMS as BusPci, NV2080_CTRL_CMD_BUS_GET_C2C_INFO_PARAMS as C2c,
+        NV2080_CTRL_BUS_GET_INFO_PARAMS as BusInfoV1, NV2080_CTRL_BUS_GET_INFO_V2_PARAMS as BusInfo,
+        NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS as Bars, NV2080_CTRL_BUS_GET_PCI_INFO_PARAMS as BusPci,
+        NV2080_CTRL_CMD_BUS_GET_C2C_INFO_PARAMS as C2c,
         NV2080_CTRL_CMD_BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS_PARAMS as Atomics,
-        NV2080_CTRL_CMD_NVLINK_GET_NVLINK_STATUS_PARAMS as Nvlink,
+        NV2080_CTRL_CMD_NVLINK_GET_NVLINK_STATUS_PARAMS as Nvlink, Status,
     },
 };
 
 use super::{
     super::{Kernel, Refusal, control::Target},
-    Listed, find,
+    ConvertedList, Listed, find,
 };
 
 /// Indices of BUS_GET_INFO whose answers follow from where the GPU sits (`ctrl2080bus.h`).
@@ -23,6 +24,16 @@ const DOMAIN_NUMBER: u32 = 0x2c;
 const END: u32 = 0x34;
 
 impl Kernel {
+    fn bus_answer(&self, target: Target, index: u32) -> Result<Option<u32>, Status> {
+        let gpu = self.gpu(target)?;
+        Ok(match index {
+            BUS_NUMBER => Some(gpu.place.bus.into()),
+            DEVICE_NUMBER => Some(gpu.place.slot.into()),
+            DOMAIN_NUMBER => Some(0),
+            _ => find(gpu.profile.bus_info, index),
+        })
+    }
+
     pub(in super::super) fn bus_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         let list = Listed {
             name: "NV2080_CTRL_CMD_BUS_GET_INFO_V2",
@@ -31,15 +42,18 @@ impl Kernel {
             data: BusInfo::busInfoList_data,
             end: END,
         };
-        self.answer_list(p, &list, |kernel, index| {
-            let gpu = kernel.gpu(target)?;
-            Ok(match index {
-                BUS_NUMBER => Some(gpu.place.bus.into()),
-                DEVICE_NUMBER => Some(gpu.place.slot.into()),
-                DOMAIN_NUMBER => Some(0),
-                _ => find(gpu.profile.bus_info, index),
-            })
-        })
+        self.answer_list(p, &list, |kernel, index| kernel.bus_answer(target, index))
+    }
+
+    /// BUS_GET_INFO: the same with a list that the client points to.
+    pub(in super::super) fn bus_info_v1(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (count, pointer) = (p.get(&BusInfoV1::busInfoListSize)?, p.get(&BusInfoV1::busInfoList)?);
+        let list = ConvertedList {
+            name: "NV2080_CTRL_CMD_BUS_GET_INFO",
+            room: BusInfo::busInfoList_index.count(self.branch),
+            end: END,
+        };
+        self.answer_converted_list(&list, (pointer, count), |kernel, index| kernel.bus_answer(target, index))
     }
 
     pub(in super::super) fn bus_pci_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {

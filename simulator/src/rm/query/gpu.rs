@@ -4,22 +4,28 @@ use std::ops::RangeInclusive;
 
 use nv_abi::{
     Branch, Record,
+    arch::Generation,
     rm::{
         NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS as ClassList,
         NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS as ClassListV2,
         NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS as NumSubdevices,
         NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS as Virtualization,
+        NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS as SwState,
         NV90E6_CTRL_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK_PARAMS as ErrorMasks,
         NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO_PARAMS as FabricProbe,
         NV2080_CTRL_GPU_GET_COMPUTE_POLICY_CONFIG_PARAMS as Policies,
-        NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS as Engines, NV2080_CTRL_GPU_GET_GID_INFO_PARAMS as Gid,
-        NV2080_CTRL_GPU_GET_ID_PARAMS as GpuId, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS as GpuInfo,
-        NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS as NameString,
+        NV2080_CTRL_GPU_GET_ENCODER_CAPACITY_PARAMS as Encoder,
+        NV2080_CTRL_GPU_GET_ENGINES_PARAMS as EnginesV1, NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS as Engines,
+        NV2080_CTRL_GPU_GET_GID_INFO_PARAMS as Gid, NV2080_CTRL_GPU_GET_ID_PARAMS as GpuId,
+        NV2080_CTRL_GPU_GET_INFO_V2_PARAMS as GpuInfo, NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS as NameString,
         NV2080_CTRL_GPU_GET_SHORT_NAME_STRING_PARAMS as ShortName,
         NV2080_CTRL_GPU_GET_SIMULATION_INFO_PARAMS as Simulation,
         NV2080_CTRL_GPU_QUERY_COMPUTE_MODE_RULES_PARAMS as ComputeMode,
+        NV2080_CTRL_GPU_QUERY_ECC_CONFIGURATION_PARAMS as EccConfiguration,
         NV2080_CTRL_GPU_QUERY_ECC_STATUS_PARAMS as Ecc, NV2080_CTRL_GSP_GET_FEATURES_PARAMS as Gsp,
         NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS as ArchInfo,
+        NV2080_CTRL_OS_UNIX_VIDMEM_PERSISTENCE_STATUS_PARAMS as VidmemPersistence,
+        NV2080_CTRL_RC_GET_WATCHDOG_INFO_PARAMS as Watchdog,
         NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS as Correlation,
         NV2080_CTRL_TIMER_GET_TIME_PARAMS as Time, Status, class,
     },
@@ -145,21 +151,19 @@ impl Kernel {
     }
 
     pub(in super::super) fn gpu_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
-        /// The index proper (NV2080_CTRL_GPU_INFO_INDEX_INDEX).
-        const INDEX: u32 = 0x00ff_ffff;
         let list = Listed {
             name: "NV2080_CTRL_CMD_GPU_GET_INFO_V2",
             size: GpuInfo::gpuInfoListSize,
             index: GpuInfo::gpuInfoList_index,
             data: GpuInfo::gpuInfoList_data,
-            end: u32::MAX,
+            // An index has the number of a group above it; there is one group, 0. The list has room for every index.
+            end: GpuInfo::gpuInfoList_index.count(self.branch),
         };
         let branch = self.branch;
         self.answer_list(p, &list, |kernel, index| {
             let profile = &kernel.gpu(target)?.profile;
-            let alike =
-                INFO_OF_ALL.iter().find(|row| row.index == index & INDEX && row.branches.contains(&branch));
-            Ok(find(profile.gpu_info, index & INDEX).or(alike.map(|row| row.value)))
+            let alike = INFO_OF_ALL.iter().find(|row| row.index == index && row.branches.contains(&branch));
+            Ok(find(profile.gpu_info, index).or(alike.map(|row| row.value)))
         })
     }
 
@@ -183,6 +187,100 @@ impl Kernel {
         for (i, engine) in (0..).zip(engines) {
             p.set_at(&Engines::engineList, i, (*engine).into())?;
         }
+        Ok(())
+    }
+
+    /// GPU_GET_ENGINES: the same in the client's memory; without a list the call answers how long it has to be.
+    pub(in super::super) fn engines_v1(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let engines = self.gpu(target)?.profile.engines;
+        let (room, pointer) = (p.get(&EnginesV1::engineCount)?, p.get(&EnginesV1::engineList)?);
+        if pointer != 0 {
+            if room < engines.len() as u64 {
+                return Err(Status::BUFFER_TOO_SMALL.into());
+            }
+            let bytes: Vec<u8> = engines.iter().flat_map(|engine| engine.to_le_bytes()).collect();
+            client_memory::write(pointer, &bytes)?;
+        }
+        Ok(p.set(&EnginesV1::engineCount, engines.len() as u64)?)
+    }
+
+    /// GPU_GET_ENCODER_CAPACITY: all of it, whether or not the GPU has an encoder; AV1 only where it encodes that.
+    pub(in super::super) fn encoder_capacity(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        /// NV2080_CTRL_GPU_GET_ENCODER_CAPACITY: H.264, HEVC, AV1.
+        const H264: u64 = 0;
+        const HEVC: u64 = 1;
+        const AV1: u64 = 2;
+        /// NV_ENC_CAPACITY_MAX_VALUE.
+        const ALL: u64 = 100;
+        match p.get(&Encoder::queryType)? {
+            H264 | HEVC => {}
+            AV1 if self.gpu(target)?.profile.generation == Generation::Ada => {}
+            AV1 => return Err(Status::NOT_SUPPORTED.into()),
+            _ => return Err(Status::INVALID_ARGUMENT.into()),
+        }
+        Ok(p.set(&Encoder::encoderCapacity, ALL)?)
+    }
+
+    /// What only a GPU in parts (MIG) answers.
+    pub(in super::super) fn without_mig(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
+        Err(Status::NOT_SUPPORTED.into())
+    }
+
+    /// GPU_QUERY_ECC_CONFIGURATION: on, and on again after the next start, where the GPU has it.
+    pub(in super::super) fn ecc_configuration(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        self.inforom_ecc_support(target)?;
+        p.set(&EccConfiguration::currentConfiguration, 1)?;
+        Ok(p.set(&EccConfiguration::defaultConfiguration, 1)?)
+    }
+
+    /// GPU_QUERY_INFOROM_ECC_SUPPORT: whether there is memory that ECC can be kept for.
+    pub(in super::super) fn inforom_ecc_support(&mut self, target: Target) -> Result<(), Refusal> {
+        if self.gpu(target)?.profile.ecc_units.is_empty() {
+            Err(Status::NOT_SUPPORTED.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// GPU_QUERY_SW_STATE_PERSISTENCE: as after boot, without a persistence daemon.
+    pub(in super::super) fn sw_state_persistence(
+        &mut self,
+        _: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        /// NV0080_CTRL_GPU_SW_STATE_PERSISTENCE_DISABLED.
+        const DISABLED: u64 = 1;
+        Ok(p.set(&SwState::swStatePersistence, DISABLED)?)
+    }
+
+    /// OS_UNIX_VIDMEM_PERSISTENCE_STATUS: video memory does not outlive a suspend (`NVreg_PreserveVideoMemoryAllocations`
+    /// is off unless asked for).
+    pub(in super::super) fn vidmem_persistence(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&VidmemPersistence::bVidmemPersistent, 0)?)
+    }
+
+    /// RC_GET_WATCHDOG_INFO: disabled, as by `RmRcWatchdog=0`.
+    pub(in super::super) fn watchdog_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV2080_CTRL_RC_GET_WATCHDOG_INFO_FLAGS_DISABLED.
+        const DISABLED: u64 = 1;
+        Ok(p.set(&Watchdog::watchdogStatusFlags, DISABLED)?)
+    }
+
+    /// MC_SERVICE_INTERRUPTS: none is ever left pending.
+    pub(in super::super) fn service_interrupts(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// TIMER_SET_GR_TICK_FREQ: the timestamps of simulated engines are of nanoseconds already.
+    pub(in super::super) fn gr_tick_frequency(&mut self, _: Target, _: &mut Record) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -3,9 +3,15 @@
 use nv_abi::{
     Branch, Record,
     rm::{
-        NV0080_CTRL_FB_GET_CAPS_V2_PARAMS as FbCaps, NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS as ChannelList,
-        NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS as HostCaps, NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS as CopyCaps,
-        NV2080_CTRL_CE_GET_CAPS_V2_PARAMS as OneCopyCaps, NV2080_CTRL_GR_GET_CAPS_V2_PARAMS as GrCaps,
+        NV0080_CTRL_DMA_GET_CAPS_PARAMS as DmaCaps, NV0080_CTRL_FB_GET_CAPS_PARAMS as FbCapsV1,
+        NV0080_CTRL_FB_GET_CAPS_V2_PARAMS as FbCaps, NV0080_CTRL_FIFO_GET_CAPS_PARAMS as FifoCaps,
+        NV0080_CTRL_FIFO_GET_CAPS_V2_PARAMS as FifoCapsV2,
+        NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS as ChannelList,
+        NV0080_CTRL_GR_GET_CAPS_PARAMS as DeviceGrCaps, NV0080_CTRL_GR_GET_CAPS_V2_PARAMS as DeviceGrCapsV2,
+        NV0080_CTRL_GR_GET_INFO_PARAMS as DeviceGrInfo, NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS as HostCaps,
+        NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS as CopyCaps, NV2080_CTRL_CE_GET_CAPS_V2_PARAMS as OneCopyCaps,
+        NV2080_CTRL_FLCN_GET_CTX_BUFFER_SIZE_PARAMS as FalconContext,
+        NV2080_CTRL_GR_GET_CAPS_V2_PARAMS as GrCaps,
         NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS as ContextSize,
         NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS as SmOrder, NV2080_CTRL_GR_GET_GPC_MASK_PARAMS as GpcMask,
         NV2080_CTRL_GR_GET_INFO_PARAMS as GrInfo,
@@ -24,6 +30,13 @@ use super::{
 use crate::{client_memory, profile::Profile};
 
 type Answer = fn(&Profile) -> u32;
+
+/// What hosts can since Turing, as a module with a GSP reports it (`kfifoGetDeviceCaps`): pushbuffers in system and video
+/// memory, no pipelined writes of page tables; several address spaces in a channel group.
+const FIFO_CAPS: &[u8] = &[0x86, 0x20];
+/// What the MMU can since Turing (`g_virt_mem_allocator_nvoc.c`): pointers of 32 bits kept low, sparse ranges, several
+/// address spaces.
+const DMA_CAPS: &[u8] = &[0x19, 0, 0, 0, 0, 0, 0, 0];
 
 /// Indices of GR_GET_INFO (`ctrl0080gr.h`) with their answers.
 const GR_INFO: &[(u32, Answer)] = &[
@@ -75,11 +88,22 @@ fn fb_info(profile: &Profile, index: u32) -> u32 {
 impl Kernel {
     pub(in super::super) fn gr_get_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
         let (count, pointer) = (p.get(&GrInfo::grInfoListSize)?, p.get(&GrInfo::grInfoList)?);
-        let end = gr_info_end(self.branch);
-        if count == 0 || count > end.into() || pointer == 0 {
+        self.gr_info_list(target, count, pointer)
+    }
+
+    /// GR_GET_INFO of a device: the same.
+    pub(in super::super) fn device_gr_info(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let (count, pointer) = (p.get(&DeviceGrInfo::grInfoListSize)?, p.get(&DeviceGrInfo::grInfoList)?);
+        self.gr_info_list(target, count, pointer)
+    }
+
+    fn gr_info_list(&mut self, target: Target, count: u64, pointer: u64) -> Result<(), Refusal> {
+        if count == 0 || pointer == 0 {
             return Err(Status::INVALID_ARGUMENT.into());
         }
-        self.answer_client_list(pointer, count, |kernel, index| {
+        let end = gr_info_end(self.branch);
+        // What is past the longest list is not looked at.
+        self.answer_client_list(pointer, count.min(end.into()), |kernel, index| {
             if index >= end {
                 return Err(Status::INVALID_ARGUMENT.into());
             }
@@ -108,6 +132,58 @@ impl Kernel {
         let caps = self.gpu(target)?.profile.graphics_caps;
         set_bytes(p, &GrCaps::capsTbl, caps)?;
         Ok(p.set(&GrCaps::bCapsPopulated, 1)?)
+    }
+
+    /// A table of capabilities in the client's memory, of exactly its length.
+    fn write_caps(given: u64, pointer: u64, caps: &[u8]) -> Result<(), Refusal> {
+        if given != caps.len() as u64 || pointer == 0 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        Ok(client_memory::write(pointer, caps)?)
+    }
+
+    /// GR_GET_CAPS of a device.
+    pub(in super::super) fn device_gr_caps(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let caps = self.gpu(target)?.profile.graphics_caps;
+        Self::write_caps(p.get(&DeviceGrCaps::capsTblSize)?, p.get(&DeviceGrCaps::capsTbl)?, caps)
+    }
+
+    /// GR_GET_CAPS_V2 of a device: what is filled in already is left alone.
+    pub(in super::super) fn device_gr_caps_v2(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        if p.get(&DeviceGrCapsV2::bCapsPopulated)? != 0 {
+            return Ok(());
+        }
+        let caps = self.gpu(target)?.profile.graphics_caps;
+        set_bytes(p, &DeviceGrCapsV2::capsTbl, caps)?;
+        Ok(p.set(&DeviceGrCapsV2::bCapsPopulated, 1)?)
+    }
+
+    /// FB_GET_CAPS.
+    pub(in super::super) fn fb_caps_v1(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
+        let caps = self.gpu(target)?.profile.frame_buffer_caps;
+        Self::write_caps(p.get(&FbCapsV1::capsTblSize)?, p.get(&FbCapsV1::capsTbl)?, caps)
+    }
+
+    /// FIFO_GET_CAPS.
+    pub(in super::super) fn fifo_caps(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Self::write_caps(p.get(&FifoCaps::capsTblSize)?, p.get(&FifoCaps::capsTbl)?, FIFO_CAPS)
+    }
+
+    /// FIFO_GET_CAPS_V2.
+    pub(in super::super) fn fifo_caps_v2(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        set_bytes(p, &FifoCapsV2::capsTbl, FIFO_CAPS)
+    }
+
+    /// DMA_GET_CAPS: the length lies before the table, in the parameters.
+    pub(in super::super) fn dma_caps(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        if p.get(&DmaCaps::capsTblSize)? != u64::from(DmaCaps::capsTbl.count) {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        set_bytes(p, &DmaCaps::capsTbl, DMA_CAPS)
     }
 
     pub(in super::super) fn fb_caps(&mut self, target: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -244,6 +320,18 @@ impl Kernel {
             p.set_at(&FloorSweeping::queries_status, i, status.0.into())?;
         }
         Ok(())
+    }
+
+    /// FLCN_GET_CTX_BUFFER_SIZE: only channels of the SEC2 engine have such a buffer, and none is simulated.
+    pub(in super::super) fn falcon_context_size(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        match self.object(target.client, p.get(&FalconContext::hChannel)? as u32)?.kind {
+            Kind::Channel(_) => Err(Status::NOT_SUPPORTED.into()),
+            _ => Err(Status::INVALID_CHANNEL.into()),
+        }
     }
 
     /// FIFO_GET_CHANNELLIST: the hardware's ids of channels.

@@ -4,6 +4,8 @@ mod bus;
 mod gpu;
 mod graphics;
 mod memory;
+mod peers;
+mod process;
 mod system;
 
 use nv_abi::{Record, StructField, rm::Status};
@@ -59,6 +61,16 @@ struct Listed {
     end: u32,
 }
 
+/// A list control of the older form, which the module turns into the newer one.
+struct ConvertedList {
+    /// The control's name, for what it lacks.
+    name: &'static str,
+    /// Elements that the newer form has room for.
+    room: u32,
+    /// One past the highest index that the module knows.
+    end: u32,
+}
+
 impl Kernel {
     fn gpu(&self, target: Target) -> Result<&Gpu, Status> {
         Ok(&self.gpus[self.gpu_of(target.client, target.object)?])
@@ -78,7 +90,7 @@ impl Kernel {
         answer: impl Fn(&Self, u32) -> Result<Option<u32>, Status>,
     ) -> Result<(), Refusal> {
         let count = p.get(&list.size)?;
-        if count > u64::from(list.index.count(p.branch())) {
+        if count == 0 || count > u64::from(list.index.count(p.branch())) {
             return Err(Status::INVALID_ARGUMENT.into());
         }
         for i in 0..count as u32 {
@@ -92,6 +104,29 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+
+    /// Answers a list of the older form: (pointer, elements).
+    fn answer_converted_list(
+        &mut self,
+        list: &ConvertedList,
+        (pointer, count): (u64, u64),
+        answer: impl Fn(&Self, u32) -> Result<Option<u32>, Status>,
+    ) -> Result<(), Refusal> {
+        if count > list.room.into() {
+            return Err(Status::OUT_OF_RANGE.into());
+        }
+        // The newer form refuses an empty list.
+        if count == 0 {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        self.answer_client_list(pointer, count, |kernel, index| {
+            if index >= list.end {
+                return Err(Status::INVALID_ARGUMENT.into());
+            }
+            let value = answer(kernel, index)?;
+            value.ok_or_else(|| kernel.not_supported(format!("{} index {index:#x}", list.name)))
+        })
     }
 
     /// Answers a list that the client points to, of elements {index, data} with 32 bits each.

@@ -3,7 +3,9 @@
 use nv_abi::{
     Record, StructField,
     rm::{
+        NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_NUM_SECURE_CHANNELS_PARAMS as SecureChannels,
         NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES_PARAMS as Confidential,
+        NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_GPUS_STATE_PARAMS as ConfidentialState,
         NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS as AddressSpace,
         NV0000_CTRL_GPU_ATTACH_IDS_PARAMS as Attach, NV0000_CTRL_GPU_DETACH_IDS_PARAMS as Detach,
         NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS as ActiveDevices,
@@ -12,11 +14,13 @@ use nv_abi::{
         NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS as IdInfoV2, NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS as Memop,
         NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS as PciInfo, NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS as Probed,
         NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS as UuidOf,
+        NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS as Drain,
+        NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS as Accounting,
+        NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS as Gsync,
         NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS as BuildVersion,
         NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS as BuildVersionV2,
         NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS as FabricStatus,
         NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS as Features,
-        NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS as Peers,
         NV0000_SYNC_GPU_BOOST_GROUP_INFO_PARAMS as BoostGroups, Status,
     },
 };
@@ -62,29 +66,27 @@ impl Build {
 
 impl Kernel {
     pub(in super::super) fn build_version(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        let size = p.get(&BuildVersion::sizeOfStrings)? as usize;
         let build = Build::of(&self.version, self.branch);
         let texts = [
-            (&BuildVersion::pDriverVersionBuffer, self.version.clone()),
-            (&BuildVersion::pVersionBuffer, build.tree.clone()),
-            (&BuildVersion::pTitleBuffer, build.title()),
+            (p.get(&BuildVersion::pDriverVersionBuffer)?, self.version.clone()),
+            (p.get(&BuildVersion::pVersionBuffer)?, build.tree.clone()),
+            (p.get(&BuildVersion::pTitleBuffer)?, build.title()),
         ];
-        p.set(&BuildVersion::changelistNumber, 0)?;
-        p.set(&BuildVersion::officialChangelistNumber, build.change.into())?;
         let need = texts.iter().map(|(_, text)| text.len() + 1).max().unwrap_or(0);
-        // A first call may ask for the size alone.
-        if size == 0 {
+        // A first call may ask for the size alone: one buffer that is missing makes it that.
+        if texts.iter().any(|(pointer, _)| *pointer == 0) {
             return Ok(p.set(&BuildVersion::sizeOfStrings, need as u64)?);
         }
-        if size < need {
-            return Err(Status::INVALID_STRING_LENGTH.into());
+        if (p.get(&BuildVersion::sizeOfStrings)? as usize) < need {
+            return Err(Status::INVALID_PARAM_STRUCT.into());
         }
         for (pointer, text) in texts {
             let mut bytes = text.into_bytes();
-            bytes.resize(need, 0);
-            client_memory::write(p.get(pointer)?, &bytes)?;
+            bytes.push(0);
+            client_memory::write(pointer, &bytes)?;
         }
-        Ok(())
+        p.set(&BuildVersion::changelistNumber, 0)?;
+        Ok(p.set(&BuildVersion::officialChangelistNumber, build.change.into())?)
     }
 
     pub(in super::super) fn build_version_v2(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -107,30 +109,6 @@ impl Kernel {
         /// NV0000_CTRL_GET_SYSTEM_FABRIC_STATUS_SKIP: no fabric to wait for.
         const SKIP: u64 = 1;
         Ok(p.set(&FabricStatus::fabricStatus, SKIP)?)
-    }
-
-    /// P2P caps of pairs of GPUs: other GPUs are reached over PCI; a GPU is no peer of itself.
-    pub(in super::super) fn peer_matrix(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        /// Writes, reads, and the PCI bus as the way (NV0000_CTRL_SYSTEM_GET_P2P_CAPS).
-        const OVER_PCI: u64 = 0x47;
-        /// Columns of the tables.
-        const WIDTH: u32 = 8;
-        let (rows, columns) = (p.get(&Peers::grpACount)? as u32, p.get(&Peers::grpBCount)? as u32);
-        if rows == 0 || rows > WIDTH || columns > WIDTH {
-            return Err(Status::INVALID_ARGUMENT.into());
-        }
-        // Without a second group the first is compared with itself.
-        let (others, columns) =
-            if columns == 0 { (&Peers::gpuIdGrpA, rows) } else { (&Peers::gpuIdGrpB, columns) };
-        for row in 0..rows {
-            let a = self.gpu_by_id(p.get_at(&Peers::gpuIdGrpA, row)?)?.0;
-            for column in 0..columns {
-                let b = self.gpu_by_id(p.get_at(others, column)?)?.0;
-                let caps = if a == b { 0 } else { OVER_PCI };
-                p.set_at(&Peers::p2pCaps, row * WIDTH + column, caps)?;
-            }
-        }
-        Ok(())
     }
 
     pub(in super::super) fn boost_groups(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
@@ -157,19 +135,27 @@ impl Kernel {
         target: Target,
         p: &mut Record,
     ) -> Result<(), Refusal> {
-        const SYSTEM: u64 = 1;
-        const VIDEO: u64 = 2;
-        const REGISTERS: u64 = 3;
-        let kind = match &self.object(target.client, p.get(&AddressSpace::hObject)? as u32)?.kind {
+        let kind = self.mapped_as(target.client, p.get(&AddressSpace::hObject)? as u32)?;
+        Ok(p.set(&AddressSpace::addrSpaceType, kind.into())?)
+    }
+
+    /// What an object would be mapped as (NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE).
+    pub(in super::super) fn mapped_as(&self, client: u32, object: u32) -> Result<u32, Status> {
+        const INVALID: u32 = 0;
+        const SYSTEM: u32 = 1;
+        const VIDEO: u32 = 2;
+        const REGISTERS: u32 = 3;
+        Ok(match &self.object(client, object)?.kind {
             Kind::Memory(memory) => match memory.home {
                 MemoryHome::Video { .. } => VIDEO,
                 MemoryHome::System | MemoryHome::Client => SYSTEM,
             },
             Kind::Usermode { in_bar1: true, .. } => VIDEO,
             Kind::Usermode { in_bar1: false, .. } => REGISTERS,
-            _ => return Err(Status::INVALID_OBJECT.into()),
-        };
-        Ok(p.set(&AddressSpace::addrSpaceType, kind)?)
+            // Addresses lie in no memory.
+            Kind::VirtualMemory { .. } => INVALID,
+            _ => return Err(Status::INVALID_OBJECT),
+        })
     }
 
     /// Confidential computing: the card can, and is not set up for it.
@@ -181,6 +167,45 @@ impl Kernel {
         let hopper = self.gpus.iter().any(|gpu| gpu.profile.generation >= nv_abi::arch::Generation::Hopper);
         p.set(&Confidential::cpuCapability, 0)?;
         Ok(p.set(&Confidential::gpusCapability, if hopper { 2 } else { 0 })?)
+    }
+
+    /// SYSTEM_GET_GPUS_STATE: without confidential computing no GPU waits to be let in.
+    pub(in super::super) fn confidential_state(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Ok(p.set(&ConfidentialState::bAcceptClientRequest, 0)?)
+    }
+
+    /// GPU_GET_NUM_SECURE_CHANNELS: none without confidential computing.
+    pub(in super::super) fn secure_channels(
+        &mut self,
+        target: Target,
+        p: &mut Record,
+    ) -> Result<(), Refusal> {
+        match self.object(target.client, p.get(&SecureChannels::hSubDevice)? as u32)?.kind {
+            Kind::Subdevice { .. } => {}
+            _ => return Err(Status::INVALID_OBJECT_HANDLE.into()),
+        }
+        p.set(&SecureChannels::maxSec2Channels, 0)?;
+        Ok(p.set(&SecureChannels::maxCeChannels, 0)?)
+    }
+
+    /// GPU_QUERY_DRAIN_STATE: no GPU is about to be taken away.
+    pub(in super::super) fn drain_state(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        self.gpu_by_id(p.get(&Drain::gpuId)?).map_err(|_| Status::OBJECT_NOT_FOUND)?;
+        p.set(&Drain::drainState, 0)?;
+        Ok(p.set(&Drain::flags, 0)?)
+    }
+
+    /// GPUACCT_GET_ACCOUNTING_STATE: as after boot, no account is kept.
+    pub(in super::super) fn accounting_state(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        /// NV0000_CTRL_GPU_ACCOUNTING_STATE_DISABLED.
+        const DISABLED: u64 = 1;
+        self.gpu_by_id(p.get(&Accounting::gpuId)?)?;
+        Ok(p.set(&Accounting::state, DISABLED)?)
+    }
+
+    /// GSYNC_GET_ATTACHED_IDS: no such board.
+    pub(in super::super) fn gsync_ids(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
+        Self::set_ids(p, &Gsync::gsyncIds, [])
     }
 
     fn set_ids(

@@ -68,6 +68,10 @@ fn control_parameters_of_another_branch_are_invalid_argument() {
             for (other, _) in VERSIONS {
                 let size = row.size(other).unwrap();
                 let mut params = vec![0_u8; size];
+                if command == c::NV2080_CTRL_CMD_GPU_GET_INFO_V2 {
+                    // One element, of an index that there is.
+                    (params[0], params[4]) = (1, 0x22);
+                }
                 let status =
                     raw.control_raw(raw.client, object, command, params.as_mut_ptr() as u64, size as u64);
                 let fits = row.size(branch) == Some(size);
@@ -132,7 +136,7 @@ fn rm_alloc_reads_the_modules_own_size_whatever_the_client_was_built_for() {
 }
 
 #[test]
-fn a_channel_of_a_client_of_595_fails_under_610_where_every_field_has_moved() {
+fn a_channel_of_a_client_of_595_lacks_its_userd_under_610_where_that_has_moved() {
     use rm::NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P;
     for (branch, version, built_for) in [
         (Branch::R595, "595.45.04", Branch::R595),
@@ -159,7 +163,7 @@ fn a_channel_of_a_client_of_595_fails_under_610_where_every_field_has_moved() {
         // Whatever the other branch's struct has beyond it.
         let mut bytes = params.bytes().to_vec();
         bytes.resize(512, 0);
-        let status = {
+        let (status, channel) = {
             use rm::NVOS21_PARAMETERS as Call;
             let fields = [
                 (&Call::hRoot, raw.client.into()),
@@ -168,9 +172,12 @@ fn a_channel_of_a_client_of_595_fails_under_610_where_every_field_has_moved() {
                 (&Call::pAllocParms, bytes.as_mut_ptr().expose_provenance() as u64),
             ];
             let call = raw.escape(raw.ctl, number::NV_ESC_RM_ALLOC, &Call::STRUCT, &fields).unwrap();
-            Status(call.get(&Call::status).unwrap() as u32)
+            (Status(call.get(&Call::status).unwrap() as u32), call.get(&Call::hObjectNew).unwrap() as u32)
         };
-        assert_eq!(status == Status::NV_OK, branch == built_for, "{built_for} under {version}: {status}");
+        assert_eq!(status, Status::NV_OK, "{built_for} under {version}");
+        // The module found no handle where it looked, and gave USERD of its own, which this client does not know of.
+        assert_eq!(raw.free(raw.client, memory), Status::NV_OK);
+        assert_eq!(raw.is_there(channel), branch != built_for, "{built_for} under {version}");
     }
 }
 

@@ -24,12 +24,13 @@ pub(super) struct Bench {
     pub(super) subdevice: u32,
     pub(super) space: u32,
     pub(super) uuid: [u8; 16],
-    work_memory: u32,
+    pub(super) work_memory: u32,
     /// Where the client sees it.
     work: u64,
     pub(super) data: u64,
+    pub(super) data_memory: u32,
     page: u64,
-    notifier_memory: u32,
+    pub(super) notifier_memory: u32,
     notifiers: u64,
     channels: u64,
 }
@@ -42,6 +43,8 @@ pub(super) struct Gpfifo {
     token: u32,
     put: u64,
     cursor: u64,
+    /// Where the client sees USERD.
+    userd: u64,
 }
 
 /// A method header with incrementing addresses.
@@ -83,6 +86,7 @@ impl Bench {
             space,
             uuid,
             work_memory,
+            data_memory,
             notifier_memory,
             channels: 0,
             raw,
@@ -112,6 +116,17 @@ impl Bench {
 
     /// The same with flags.
     pub(super) fn channel_with(&mut self, group: u32, share: u32, flags: u64) -> Gpfifo {
+        use rm::NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P;
+        let at = self.channels * PER_CHANNEL;
+        let fields = [(&P::hUserdMemory, self.work_memory.into()), (&P::userdOffset, at + USERD)];
+        let userd = self.work + at + USERD;
+        let mut channel = self.channel_of(group, share, flags, &fields);
+        channel.userd = userd;
+        channel
+    }
+
+    /// The same with what says where USERD is, if that is not the module's affair.
+    fn channel_of(&mut self, group: u32, share: u32, flags: u64, userd: Fields<'_>) -> Gpfifo {
         use rm::{
             NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS as P,
             NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS as Token,
@@ -130,18 +145,15 @@ impl Bench {
             ],
         );
         let error = raw.alloc(raw.client, self.device, 0, class::NV01_CONTEXT_DMA, Some(window)).unwrap();
-        let params = raw.record(
-            &P::STRUCT,
-            &[
-                (&P::hObjectError, error.into()),
-                (&P::flags, flags),
-                (&P::gpFifoOffset, WORK + at),
-                (&P::gpFifoEntries, ENTRIES),
-                (&P::hContextShare, share.into()),
-                (&P::hUserdMemory, self.work_memory.into()),
-                (&P::userdOffset, at + USERD),
-            ],
-        );
+        let mut fields = vec![
+            (&P::hObjectError, error.into()),
+            (&P::flags, flags),
+            (&P::gpFifoOffset, WORK + at),
+            (&P::gpFifoEntries, ENTRIES),
+            (&P::hContextShare, share.into()),
+        ];
+        fields.extend(userd);
+        let params = raw.record(&P::STRUCT, &fields);
         let (channel, compute, copy) = raw.engine_classes();
         let handle = raw.alloc(raw.client, group, 0, channel, Some(params)).unwrap();
         for object in [compute, copy] {
@@ -151,7 +163,7 @@ impl Bench {
         let get = c::NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN;
         assert_eq!(raw.control(handle, get, &mut token), Status::NV_OK);
         let token = token.get(&Token::workSubmitToken).unwrap() as u32;
-        Gpfifo { handle, index, token, put: 0, cursor: 0 }
+        Gpfifo { handle, index, token, put: 0, cursor: 0, userd: 0 }
     }
 
     /// Puts a group on its runlist.
@@ -179,8 +191,7 @@ impl Bench {
         let entry = (WORK + at) | (words.len() as u64) << 42;
         client_memory::write(self.work + base + channel.put * 8, &entry.to_le_bytes()).unwrap();
         channel.put = (channel.put + 1) % ENTRIES;
-        let put = self.work + base + USERD + 0x8c;
-        client_memory::write(put, &(channel.put as u32).to_le_bytes()).unwrap();
+        client_memory::write(channel.userd + 0x8c, &(channel.put as u32).to_le_bytes()).unwrap();
         self.raw.machine.write32(self.page, 0x90, channel.token).unwrap();
     }
 
@@ -196,7 +207,7 @@ impl Bench {
 
     /// The get pointer that the host wrote back.
     pub(super) fn get(&self, channel: &Gpfifo) -> u32 {
-        self.word(self.work + channel.index * PER_CHANNEL + USERD + 0x88)
+        self.word(channel.userd + 0x88)
     }
 
     /// Error notifier 0: info32, info16, status, and whether it has a time.
@@ -241,4 +252,24 @@ impl Raw {
     pub(super) fn usermode_classes(&self) -> Vec<u32> {
         vec![self.generation().classes().usermode]
     }
+}
+
+#[test]
+fn the_module_gives_userd_to_a_channel_without_memory_for_it() {
+    const USERD_BYTES: u64 = 0x200;
+    let mut bench = Bench::hopper();
+    let (group, share) = bench.group();
+    let mut own = bench.channel(group, share);
+    let mut channel = bench.channel_of(group, share, 0, &[]);
+    bench.schedule(group);
+    let machine = Arc::clone(&bench.raw.machine);
+    let fd = machine.open(Node::Gpu(0)).unwrap();
+    let map = |channel: Gpfifo, length| bench.raw.map_memory(bench.device, channel.handle, length, fd);
+    assert_eq!(map(own, USERD_BYTES), Status::INVALID_REQUEST, "it is memory of the client's");
+    assert_eq!(map(channel, USERD_BYTES + 1), Status::INVALID_LIMIT);
+    assert_eq!(map(channel, USERD_BYTES), Status::NV_OK);
+    channel.userd = machine.mmap(fd, Mapping { address: None, length: PAGE, offset: 0 }).unwrap();
+    bench.assert_works(&mut channel);
+    assert_eq!(bench.get(&channel), 1);
+    bench.assert_works(&mut own);
 }

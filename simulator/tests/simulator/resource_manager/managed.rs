@@ -1,13 +1,17 @@
 //! Managed memory, semaphore pools, range groups, peers.
 
+use std::{fs::File, os::unix::fs::FileExt};
+
 use super::{
-    channel::{Bench, DATA, release},
+    channel::{Bench, DATA, header, release},
     *,
 };
 use crate::client_memory;
 
 /// Addresses that nothing else in the process uses; each test has its own.
 const PLACES: u64 = 0x6200_0000_0000;
+/// An address that no test maps: for what is looked at in the simulator only.
+const MANAGED: u64 = 0x6300_0000_0000;
 /// The UUID that stands for the CPU.
 const CPU: [u8; 16] =
     [0xa6, 0x5e, 0x0f, 0x4e, 0xd7, 0xd4, 0x7b, 0xa2, 0x50, 0x47, 0x41, 0x2c, 0x14, 0x2a, 0x77, 0x73];
@@ -311,4 +315,172 @@ fn atomics_and_pageable_access_answer_as_a_card_on_pci_does() {
     let atomics =
         |uuid: &[u8; 16]| bench.raw.uvm_gpu(u::UVM_ENABLE_SYSTEM_WIDE_ATOMICS, "gpu_uuid_uuid", uuid, &[]);
     assert_eq!((atomics(&bench.uuid), atomics(&[3; 16])), (Status::NOT_SUPPORTED, Status::INVALID_DEVICE));
+}
+
+#[test]
+fn a_va_space_is_for_the_process_whose_memory_it_keeps() {
+    let raw = Raw::new();
+    raw.initialize_uvm();
+    let mapping = Mapping { address: Some(MANAGED), length: PAGE, offset: MANAGED };
+    let other = std::process::id() + 1;
+    let refused = raw.machine.map_source_for(other, raw.uvm, mapping);
+    assert_eq!(refused.map(|_| ()), Err(Errno::EOPNOTSUPP));
+    // A VA space without a process's memory does not look.
+    let second = raw.machine.open(Node::Uvm).unwrap();
+    let fields = [(&u::UVM_INITIALIZE_PARAMS::flags, 0)];
+    assert_eq!(raw.uvm_on(second, u::UVM_INITIALIZE, &fields), Status::NV_OK);
+    assert!(raw.machine.map_source_for(other, second, mapping).is_ok());
+}
+
+#[test]
+fn a_mapping_of_uvm_lies_where_its_offset_says() {
+    let raw = Raw::new();
+    let map = |fd, address, length, offset| {
+        raw.machine.map_source(fd, Mapping { address, length, offset }).map(|_| ())
+    };
+    assert_eq!(map(raw.uvm, Some(MANAGED), PAGE, MANAGED), Err(Errno::EBADFD), "not initialised");
+    let mm = raw.initialize_uvm();
+    assert_eq!(map(mm, Some(MANAGED), PAGE, MANAGED), Err(Errno::EBADFD), "no VA space");
+    assert_eq!(map(raw.uvm, Some(MANAGED), PAGE, MANAGED + PAGE), Err(Errno::EINVAL));
+    assert_eq!(map(raw.uvm, None, PAGE, MANAGED), Err(Errno::EINVAL));
+    assert_eq!(map(raw.uvm, Some(MANAGED), 0, MANAGED), Err(Errno::EINVAL));
+    assert_eq!(raw.range(u::UVM_CREATE_EXTERNAL_RANGE, MANAGED, 4 * PAGE), Status::NV_OK);
+    assert_eq!(map(raw.uvm, Some(MANAGED + PAGE), PAGE, MANAGED + PAGE), Err(Errno(98)), "a range is there");
+    assert_eq!(map(raw.uvm, Some(MANAGED + 4 * PAGE), PAGE, MANAGED + 4 * PAGE), Ok(()));
+}
+
+#[test]
+fn sparse_pages_replace_what_is_mapped_and_keep_nothing() {
+    use u::UVM_MAP_EXTERNAL_SPARSE_PARAMS as P;
+    const BASE: u64 = 0x20_0000_0000;
+    const BIG: u64 = 64 << 10;
+    let mut bench = Bench::hopper();
+    let mut channel = bench.ready();
+    let sparse = |bench: &Bench, uuid: &[u8; 16], base, length| {
+        let fields = [(&P::base, base), (&P::length, length)];
+        bench.raw.uvm_gpu(u::UVM_MAP_EXTERNAL_SPARSE, "gpuUuid_uuid", uuid, &fields)
+    };
+    let uuid = bench.uuid;
+    assert_eq!(sparse(&bench, &uuid, BASE, BIG), Status::INVALID_ADDRESS, "no range");
+    assert_eq!(bench.raw.range(u::UVM_CREATE_EXTERNAL_RANGE, BASE, 4 * BIG), Status::NV_OK);
+    assert_eq!(sparse(&bench, &uuid, BASE + PAGE, BIG), Status::INVALID_ADDRESS, "not of big pages");
+    assert_eq!(sparse(&bench, &uuid, BASE, PAGE), Status::INVALID_ADDRESS);
+    assert_eq!(sparse(&bench, &uuid, BASE, 5 * BIG), Status::INVALID_ADDRESS, "out of the range");
+    assert_eq!(sparse(&bench, &[7; 16], BASE, BIG), Status::INVALID_DEVICE);
+    let memory = bench.raw.memory(bench.device, class::NV01_MEMORY_SYSTEM, 2 * BIG).unwrap();
+    assert_eq!(bench.raw.map_external(&uuid, memory, BASE, 2 * BIG, 0), Status::NV_OK);
+    assert_eq!(sparse(&bench, &uuid, BASE, 2 * BIG), Status::NV_OK);
+    // A release goes nowhere and ends nothing; the acquire of its value would wait for ever, that of 0 passes.
+    bench.submit(&mut channel, &release(BASE, 5));
+    let acquire = [header(0, 0x5c, 5), BASE as u32, (BASE >> 32) as u32, 0, 0, 0];
+    bench.submit(&mut channel, &acquire);
+    bench.assert_works(&mut channel);
+    assert_eq!(bench.notifier(&channel).2, 0);
+    assert_eq!(bench.raw.range(u::UVM_FREE, BASE, 4 * BIG), Status::NV_OK);
+}
+
+#[test]
+fn device_p2p_needs_a_window_that_the_module_does_not_make_by_itself() {
+    use u::UVM_ALLOC_DEVICE_P2P_PARAMS as P;
+    let bench = Bench::hopper();
+    let ask = |uuid: &[u8; 16], base, length, offset| {
+        let fields = [(&P::base, base), (&P::length, length), (&P::offset, offset)];
+        bench.raw.uvm_gpu(u::UVM_ALLOC_DEVICE_P2P, "gpuUuid_uuid", uuid, &fields)
+    };
+    assert_eq!(ask(&bench.uuid, MANAGED, 0, 0), Status::INVALID_ARGUMENT);
+    assert_eq!(ask(&bench.uuid, MANAGED, PAGE, 1), Status::INVALID_ARGUMENT);
+    assert_eq!(ask(&bench.uuid, MANAGED, PAGE, u64::MAX), Status::INVALID_ARGUMENT);
+    assert_eq!(ask(&[7; 16], MANAGED, PAGE, 0), Status::INVALID_DEVICE);
+    assert_eq!(ask(&bench.uuid, MANAGED, PAGE, 0), Status::NOT_SUPPORTED);
+    assert_eq!(bench.raw.machine.unsupported(), [], "as the module answers");
+}
+
+#[test]
+fn tools_read_and_write_managed_memory_as_far_as_it_goes() {
+    use u::{UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS as Read, UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS as Write};
+    let raw = Raw::new();
+    raw.initialize_uvm();
+    let mapping = Mapping { address: Some(MANAGED), length: 2 * PAGE, offset: MANAGED };
+    let source = raw.machine.map_source(raw.uvm, mapping).unwrap();
+    let memory = File::from(source.file);
+    let mut bytes = vec![0x5a_u8; 2 * PAGE as usize];
+    let buffer = bytes.as_mut_ptr().expose_provenance() as u64;
+    let call = |number, layout: &'static Struct, fields: Fields<'_>, done: &StructField| {
+        let mut record = raw.record(layout, fields);
+        raw.machine.ioctl(raw.uvm, number, record.bytes_mut()).unwrap();
+        let status = record.get(layout.field("rmStatus").unwrap()).unwrap();
+        (Status(status as u32), record.get(done).unwrap())
+    };
+    let write = |buffer: u64, size: u64, to: u64| {
+        let fields = [(&Write::buffer, buffer), (&Write::size, size), (&Write::targetVa, to)];
+        call(u::UVM_TOOLS_WRITE_PROCESS_MEMORY, &Write::STRUCT, &fields, &Write::bytesWritten)
+    };
+    let read = |buffer: u64, size: u64, from: u64| {
+        let fields = [(&Read::buffer, buffer), (&Read::size, size), (&Read::targetVa, from)];
+        call(u::UVM_TOOLS_READ_PROCESS_MEMORY, &Read::STRUCT, &fields, &Read::bytesRead)
+    };
+    assert_eq!(write(buffer, 100, MANAGED + PAGE - 50), (Status::NV_OK, 100), "over the end of a page");
+    let mut word = [0; 4];
+    memory.read_exact_at(&mut word, source.offset + PAGE - 4).unwrap();
+    assert_eq!(word, [0x5a; 4]);
+    assert_eq!(read(buffer, 200, MANAGED + 2 * PAGE - 100), (Status::INVALID_ADDRESS, 100), "over its end");
+    assert_eq!(read(buffer, 4, MANAGED - PAGE), (Status::INVALID_ADDRESS, 0));
+    assert_eq!(read(16, 4, MANAGED), (Status::INVALID_ARGUMENT, 0), "a bad buffer");
+    assert_eq!(read(buffer, 0, 0), (Status::NV_OK, 0));
+    assert_eq!(read(buffer, 8, MANAGED + PAGE - 4), (Status::NV_OK, 8));
+    assert_eq!(raw.uvm(u::UVM_TOOLS_FLUSH_EVENTS, &[]), Status::NV_OK);
+}
+
+#[test]
+fn tools_know_processors_by_the_numbers_of_the_branch() {
+    use u::UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS as P;
+    for (branch, version) in branches::VERSIONS {
+        let builder = Machine::builder().gpu(Profile::h200()).gpu(Profile::h200()).driver(version);
+        let raw = Raw::on(builder, branch);
+        raw.initialize_uvm();
+        let params = raw.device_params(1);
+        let node = raw.machine.open(Node::Gpu(1)).unwrap();
+        let device = raw.alloc(raw.client, raw.client, 0, class::NV01_DEVICE_0, params).unwrap();
+        let uuid = raw.uuid(raw.subdevice(device));
+        assert_eq!(raw.uvm_gpu(u::UVM_REGISTER_GPU, "gpu_uuid_uuid", &uuid, &[]), Status::NV_OK);
+        let ask = |number, fields: Fields<'_>| {
+            let mut table = vec![[0xee_u8; 16]; 300];
+            let mut record = raw.record(&P::STRUCT, fields);
+            record.set(&P::tablePtr, table.as_mut_ptr().expose_provenance() as u64).unwrap();
+            raw.machine.ioctl(raw.uvm, number, record.bytes_mut()).unwrap();
+            let status = Status(record.get(&P::rmStatus).unwrap() as u32);
+            // How long the table is, and where the GPU is in it.
+            let length = table.iter().position(|entry| *entry == [0xee; 16]).unwrap();
+            let place = table.iter().position(|entry| *entry == uuid);
+            (status, length, place, record)
+        };
+        let first = |fields: Fields<'_>| ask(u::UVM_TOOLS_GET_PROCESSOR_UUID_TABLE, fields);
+        match branch {
+            Branch::R535 => {
+                let (status, length, place, record) = first(&[]);
+                assert_eq!((status, length, place), (Status::NV_OK, 3, Some(2)));
+                assert_eq!(record.get(&P::count), Ok(3));
+            }
+            Branch::R550 => {
+                let (status, length, place, record) = first(&[]);
+                assert_eq!((status, length, place), (Status::NV_OK, 33, Some(2)));
+                assert_eq!(record.get(&P::version), Ok(1));
+                let (status, length, place, record) = first(&[(&P::count, 20)]);
+                assert_eq!((status, length, place), (Status::NV_OK, 20, Some(9)));
+                assert_eq!((record.get(&P::version), record.get(&P::count)), (Ok(2), Ok(10)));
+            }
+            Branch::R560 => {
+                assert_eq!(first(&[]).0, Status::INVALID_ARGUMENT, "no version");
+                assert_eq!(first(&[(&P::version, 1)]).2, Some(2));
+                assert_eq!(first(&[(&P::version, 2)]).2, Some(9));
+            }
+            _ => {
+                let (status, length, place, _) = first(&[]);
+                assert_eq!((status, length, place), (Status::NV_OK, 33, Some(2)), "{version}");
+                let (status, length, place, _) = ask(u::UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2, &[]);
+                assert_eq!((status, length, place), (Status::NV_OK, 257, Some(9)), "{version}");
+            }
+        }
+        raw.machine.close(node).unwrap();
+    }
 }

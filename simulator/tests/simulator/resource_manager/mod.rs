@@ -31,11 +31,14 @@ struct Raw {
 mod branches;
 mod catalogue;
 mod channel;
+mod controls;
 mod debugger;
 mod events;
 mod faults;
 mod frontend;
+mod lost;
 mod managed;
+mod model;
 mod rules;
 mod sequences;
 mod sharing;
@@ -120,6 +123,22 @@ impl Raw {
     ) -> Result<u32, Status> {
         let mut params = params;
         self.alloc_with(root, parent, handle, class, params.as_mut())
+    }
+
+    /// RM_ALLOC with parameters of bytes.
+    fn alloc_bytes(&self, parent: u32, number: u32, params: &mut [u8]) -> Result<u32, Status> {
+        use rm::NVOS21_PARAMETERS as P;
+        let fields = [
+            (&P::hRoot, self.client.into()),
+            (&P::hObjectParent, parent.into()),
+            (&P::hClass, number.into()),
+            (&P::pAllocParms, params.as_mut_ptr().expose_provenance() as u64),
+        ];
+        let record = self.escape(self.ctl, number::NV_ESC_RM_ALLOC, &P::STRUCT, &fields).unwrap();
+        match Status(record.get(&P::status).unwrap() as u32) {
+            Status::NV_OK => Ok(record.get(&P::hObjectNew).unwrap() as u32),
+            status => Err(status),
+        }
     }
 
     fn free(&self, client: u32, handle: u32) -> Status {
@@ -396,8 +415,10 @@ fn allocation_checks_come_in_the_modules_order() {
 fn a_class_that_is_not_simulated_is_refused_and_remembered() {
     let raw = Raw::new();
     let subdevice = raw.subdevice(raw.device());
-    assert_eq!(raw.alloc(raw.client, subdevice, 0, class::GF100_ZBC_CLEAR, None), Err(Status::NOT_SUPPORTED));
-    assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("GF100_ZBC_CLEAR") && u.count == 1));
+    let made = raw.alloc_bytes(subdevice, class::NV_SEMAPHORE_SURFACE, &mut [0; 16]);
+    assert_eq!(made, Err(Status::NOT_SUPPORTED));
+    let lacks = raw.machine.unsupported();
+    assert!(lacks.iter().any(|lack| lack.what.contains("NV_SEMAPHORE_SURFACE") && lack.count == 1));
 }
 
 #[test]
@@ -484,9 +505,10 @@ fn control_checks_come_in_the_modules_order() {
     let subdevice = raw.subdevice(device);
     assert_eq!(raw.control_raw(raw.client, subdevice, id, pointer, 4), Status::NV_OK);
     assert_eq!(word, 0x100);
-    let watchdog = c::NV2080_CTRL_CMD_RC_GET_WATCHDOG_INFO;
-    assert_eq!(raw.control_raw(raw.client, subdevice, watchdog, pointer, 4), Status::NOT_SUPPORTED);
-    assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("WATCHDOG")));
+    let (mask, mut params) = (c::NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK, [0_u64; 1]);
+    let at = params.as_mut_ptr().expose_provenance() as u64;
+    assert_eq!(raw.control_raw(raw.client, subdevice, mask, at, 8), Status::NOT_SUPPORTED);
+    assert!(raw.machine.unsupported().iter().any(|u| u.what.contains("PCE_MASK")));
 }
 
 /// Measured on H200 with every control of the table.
@@ -595,6 +617,48 @@ fn video_memory_is_limited_and_comes_back() {
 }
 
 #[test]
+fn video_memory_comes_in_big_pages_and_aligned_to_them() {
+    use rm::NV_MEMORY_ALLOCATION_PARAMS as P;
+    const BIG: u64 = 64 << 10;
+    const HUGE: u64 = 2 << 20;
+    /// NVOS32_ALLOC_FLAGS.
+    const HINT: u64 = 0x80;
+    const FORCE: u64 = 0x100;
+    let raw = Raw::new();
+    let device = raw.device();
+    // Page sizes as attributes: 1 is 4 KiB, 2 big, 3 huge.
+    let ask = |size: u64, page: u64, flags: u64, alignment: u64| {
+        let fields =
+            [(&P::size, size), (&P::attr, page << 23), (&P::flags, flags), (&P::alignment, alignment)];
+        let mut params = raw.record(&P::STRUCT, &fields);
+        let number = class::NV01_MEMORY_LOCAL_USER;
+        raw.alloc_with(raw.client, device, 0, number, Some(&mut params)).map(|_| {
+            let told = [&P::size, &P::alignment, &P::limit].map(|field| params.get(field).unwrap());
+            (params.get(&P::attr).unwrap() >> 23 & 3, told)
+        })
+    };
+    for (size, page, given) in
+        [(1, 2, BIG), (BIG + 1, 2, 2 * BIG), (HUGE - 1, 2, HUGE), (HUGE, 3, HUGE), (HUGE + 1, 3, 2 * HUGE)]
+    {
+        let unit = if page == 3 { HUGE } else { BIG };
+        assert_eq!(ask(size, 0, 0, 0), Ok((page, [given, unit, given - 1])), "{size:#x}");
+    }
+    assert_eq!(ask(1, 1, 0, 0), Ok((1, [PAGE, PAGE, PAGE - 1])), "small pages, where they are asked for");
+    // An alignment counts where a flag says so; less than a page is a page.
+    assert_eq!(ask(1, 0, 0, HUGE), Ok((2, [BIG, BIG, BIG - 1])));
+    assert_eq!(ask(1, 0, HINT, HUGE), Ok((2, [BIG, HUGE, BIG - 1])));
+    assert_eq!(ask(1, 0, FORCE, PAGE), Ok((2, [BIG, BIG, BIG - 1])));
+    // What no page divides is a hint that is not taken, and an order that is refused.
+    assert_eq!(ask(1, 0, HINT, 3 * PAGE), Ok((2, [BIG, BIG, BIG - 1])));
+    assert_eq!(ask(1, 0, FORCE, 3 * PAGE), Err(Status::INVALID_ARGUMENT));
+    assert_eq!(ask(1, 0, HINT, 3 * BIG), Err(Status::INVALID_ARGUMENT), "no power of two");
+    // The heap gives out big pages, whatever the object's are.
+    let before = raw.machine.video_memory_in_use(0).unwrap();
+    assert!(ask(1, 1, 0, 0).is_ok());
+    assert_eq!(raw.machine.video_memory_in_use(0), Some(before + BIG));
+}
+
+#[test]
 fn one_cpu_mapping_per_descriptor_of_the_right_node_and_size() {
     let raw = Raw::new();
     let device = raw.device();
@@ -607,7 +671,7 @@ fn one_cpu_mapping_per_descriptor_of_the_right_node_and_size() {
     assert_eq!(mmap(gpu, PAGE, 0), Err(Errno::EINVAL), "no context");
     assert_eq!(raw.map_memory(device, video, 2 * PAGE, ctl), Status::INVALID_ARGUMENT);
     assert_eq!(raw.map_memory(device, video, 2 * PAGE, other), Status::INVALID_ARGUMENT);
-    assert_eq!(raw.map_memory(device, video, 4 * PAGE, gpu), Status::INVALID_LIMIT);
+    assert_eq!(raw.map_memory(device, video, 32 * PAGE, gpu), Status::INVALID_LIMIT);
     assert_eq!(raw.map_memory(device, 0x77, PAGE, gpu), Status::OBJECT_NOT_FOUND);
     assert_eq!(raw.map_memory(device, video, 2 * PAGE, gpu), Status::NV_OK);
     assert_eq!(raw.map_memory(device, video, 2 * PAGE, gpu), Status::STATE_IN_USE);

@@ -4,7 +4,7 @@ use super::*;
 
 impl Raw {
     /// RM_DUP_OBJECT.
-    fn dup(&self, to: u32, parent: u32, from: u32, source: u32) -> Result<u32, Status> {
+    pub(super) fn dup(&self, to: u32, parent: u32, from: u32, source: u32) -> Result<u32, Status> {
         use rm::NVOS55_PARAMETERS as P;
         let fields = [
             (&P::hClient, to.into()),
@@ -121,7 +121,7 @@ fn a_descriptor_carries_an_object_to_another_client() {
         );
         raw.control(raw.client, c::NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECT_TO_FD, &mut params)
     };
-    assert_eq!(export(2, carrier), Status::INVALID_ARGUMENT, "type");
+    assert_eq!(export(2, carrier), Status::INVALID_PARAMETER, "type");
     assert_eq!(export(1, raw.gpu), Status::INVALID_PARAMETER, "a control descriptor");
     assert_eq!(export(1, carrier), Status::NV_OK);
     assert_eq!(export(1, carrier), Status::STATE_IN_USE);
@@ -154,9 +154,11 @@ fn a_context_dma_is_a_window_inside_its_memory() {
     let raw = Raw::new();
     let device = raw.device();
     let memory = raw.memory(device, class::NV01_MEMORY_SYSTEM, PAGE).unwrap();
+    let window = 0x200;
     let alloc = |class: u32, offset: u64, limit: u64| {
         let fields = [
             (&P::hObjectParent, raw.client.into()),
+            (&P::hObjectNew, window.into()),
             (&P::hClass, class.into()),
             (&P::hMemory, memory.into()),
             (&P::offset, offset),
@@ -171,7 +173,8 @@ fn a_context_dma_is_a_window_inside_its_memory() {
     assert_eq!(alloc(class::NV01_CONTEXT_DMA, PAGE - 16, 15), Status::NV_OK);
     let before = raw.machine.object_count();
     assert_eq!(raw.free(raw.client, memory), Status::NV_OK);
-    assert_eq!(raw.machine.object_count(), before - 2, "the window goes with its memory");
+    assert_eq!(raw.machine.object_count(), before - 1);
+    assert!(!raw.is_there(window), "it is lost with its memory");
 }
 
 #[test]
