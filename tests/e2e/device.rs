@@ -76,12 +76,12 @@ pub fn mappings_through_the_resource_manager_as_well_change_nothing(place: &Plac
 
 fn survive(device: &Device) {
     // More than one staging buffer, and no multiple of it.
-    let values = numbers(600_001, 1);
+    let values: Vec<u64> = (0..300_001).map(|index| u64::MAX / (index + 1)).collect();
     let buffers = [
-        device.video::<u32>(values.len()).unwrap(),
-        device.visible::<u32>(values.len()).unwrap(),
-        device.system_memory::<u32>(values.len()).unwrap(),
-        device.host::<u32>(values.len()).unwrap(),
+        device.video::<u64>(values.len()).unwrap(),
+        device.visible::<u64>(values.len()).unwrap(),
+        device.system_memory::<u64>(values.len()).unwrap(),
+        device.host::<u64>(values.len()).unwrap(),
     ];
     for from in &buffers {
         from.copy_from(&values).unwrap();

@@ -49,15 +49,20 @@ fn every_probed_instruction_leaves_the_bits_that_an_h200_left() {
 
 /// What one simulated H200 does in another way.
 fn differences(golden: &[(u128, Option<u64>)], constants: &[u32; INPUTS], inputs: &[u32]) -> Vec<String> {
-    let mut device = device();
+    let fresh = || {
+        let device = device();
+        let inputs = device.buffer_from(inputs).unwrap();
+        (device, inputs)
+    };
+    let mut gpu = fresh();
     let mut different = Vec::new();
     for (word, expected) in golden {
         let decoded = sass::decode(*word, 0, sass::Arch::Sm90);
         let text = decoded.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let answer = decoded.map_err(|error| error.to_string()).and_then(|instruction| {
             let program = Program::new(&instruction).map_err(|error| error.to_string())?;
-            program.run_words(&device, constants, inputs).map_err(|error| {
-                device = self::device();
+            program.run_on(&gpu.0, constants, &gpu.1).map_err(|error| {
+                gpu = fresh();
                 error.to_string()
             })
         });

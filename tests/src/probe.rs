@@ -12,7 +12,7 @@
 //! | `c[0]`, the kernel's third parameter | sixteen random words |
 
 use nv_abi::arch::Generation;
-use nv_driver::{Argument, Device, Error, Module};
+use nv_driver::{Argument, Buffer, Device, Error, Module};
 use sass::{Arch, Bank, Control, EncodeError, Instruction, Op, Operand, Row, SlotKind, decode, encode};
 
 /// Words loaded for a lane.
@@ -699,13 +699,22 @@ impl Program {
         constants: &[u32; INPUTS],
         words: &[u32],
     ) -> Result<Vec<u32>, ProbeError> {
-        let lanes = words.len() / INPUTS;
+        self.run_on(device, constants, &device.buffer_from(words)?)
+    }
+
+    /// Runs the program on words that are in the device's memory.
+    pub fn run_on(
+        &self,
+        device: &Device,
+        constants: &[u32; INPUTS],
+        input: &Buffer<u32>,
+    ) -> Result<Vec<u32>, ProbeError> {
+        let lanes = input.len() / INPUTS;
         let blocks = u32::try_from(lanes).unwrap_or(u32::MAX) / BLOCK;
         let constants: Vec<u8> = constants.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let input = device.buffer_from(words)?;
         let output = device.video::<u32>(lanes * OUTPUTS)?;
         let module = Module::load(device, &self.cubin()?)?;
-        let arguments: [Argument; 3] = [(&output).into(), (&input).into(), Argument::bytes(constants)];
+        let arguments: [Argument; 3] = [(&output).into(), input.into(), Argument::bytes(constants)];
         module.kernel("probe")?.launch([blocks, 1, 1], [BLOCK, 1, 1], &arguments)?;
         Ok(output.to_vec()?)
     }
