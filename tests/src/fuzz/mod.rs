@@ -1,9 +1,11 @@
 //! Bodies of fuzz targets: each takes any bytes, and must neither panic nor touch memory that is not its own.
 //!
-//! `fuzz/` beside this package wraps them for cargo-fuzz; `e2e` runs short rounds of the same bodies.
+//! `fuzz/` beside this package wraps them for cargo-fuzz; `e2e` runs short rounds of the same bodies, and the example
+//! `soak` long ones, with a stable compiler.
 
 mod hostile;
 mod module;
+mod seeds;
 
 use nv_abi::{
     arch::Generation,
@@ -16,6 +18,7 @@ use sass::{Arch, decode, encode, text};
 
 pub use hostile::{Hostile, Outcome};
 pub use module::kernel_module;
+pub use seeds::{Random, seeds};
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
