@@ -1,20 +1,17 @@
 //! Kernels of every kind (`fixtures/kinds`) in several builds: for three architectures, at full and at low optimisation,
 //! with fast mathematics, and for debuggers. They use different parts of the instruction set, and give the same results.
-//!
-//! `of_hopper` is left out: its builds for sm_90 agree with each other, and with an H200, but not with those for older
-//! GPUs, for which there is other code.
 
 use std::collections::BTreeMap;
 
-use nv_driver::{Device, LaunchOptions, Module};
+use nv_driver::{Argument, Device, LaunchOptions, Module};
 use nv_simulator::{machine::Machine, profile::Profile};
 use tests::Place;
 
-use crate::data::numbers;
+use crate::{algorithms, data::numbers, runtime::Printed};
 
 /// How `fixtures/kinds` was built.
 const BUILDS: [&str; 4] = ["O3", "O1", "fast", "G"];
-const KERNELS: [&str; 25] = [
+const KERNELS: [&str; 26] = [
     "stencil",
     "warp_operations",
     "tiles",
@@ -28,6 +25,7 @@ const KERNELS: [&str; 25] = [
     "atomics",
     "asynchronous",
     "dropped",
+    "of_hopper",
     "memory",
     "matrices",
     "reductions",
@@ -98,6 +96,7 @@ fn reference(kernel: &str, input: &[u32]) -> Option<Vec<u32>> {
             .collect(),
         // How many phases a thread waits for before it leaves the barrier.
         "dropped" => threads.map(|i| 3 - i as u32 % 4).collect(),
+        "of_hopper" => threads.map(|i| of_hopper(input, i)).collect(),
         "memory" => threads.map(|i| memory(input, i)).collect(),
         "matrices" => threads.map(|i| matrices(input, i)).collect(),
         "allocations" => threads
@@ -109,8 +108,40 @@ fn reference(kernel: &str, input: &[u32]) -> Option<Vec<u32>> {
         "lock_spun_for" | "lock_slept_for" => vec![3; RESULT],
         "one_thread_awaited" => vec![1; RESULT],
         "chain_backwards" => threads.map(|i| 256 - i as u32).collect(),
-        _ => return None,
+        _ => return algorithms::reference(kernel, input),
     })
+}
+
+/// The kernel of that name for one thread: a warp's matrix of halves as it was stored and turned around, one elected
+/// thread, and a barrier that was over after and not before.
+fn of_hopper(input: &[u32], i: usize) -> u32 {
+    let warp = &input[i / 32 * 32..][..32];
+    let mut matrices = [[0u32; 64]; 2];
+    for (lane, x) in warp.iter().enumerate() {
+        let (row, column) = (lane / 4, lane % 4 * 2);
+        for half in 0..2 {
+            matrices[0][row * 8 + column + half] = x >> (16 * half) & 0xffff;
+            matrices[1][(column + half) * 8 + row] = x.wrapping_mul(3) >> (16 * half) & 0xffff;
+        }
+    }
+    let all = matrices.iter().flatten();
+    all.fold(0u32, |sum, half| sum.wrapping_mul(3).wrapping_add(*half)).wrapping_add(3)
+}
+
+/// The scratch memory of the kernel of that name: sums of vectors, and vectors that were exchanged.
+fn scratch_of_hopper(input: &[u32]) -> Vec<u32> {
+    let mut scratch = vec![0u32; SCRATCH];
+    let add = |scratch: &mut Vec<u32>, at: usize, numbers: &[u32]| {
+        for (to, number) in scratch[at..].iter_mut().zip(numbers) {
+            *to = (f32::from_bits(*to) + *number as f32).to_bits();
+        }
+    };
+    for (i, &x) in input[..RESULT].iter().enumerate() {
+        add(&mut scratch, 256 + 4 * (x as usize % 8), &[1, x & 3, 2, x >> 28]);
+        add(&mut scratch, 256 + 4 * (8 + x as usize % 4), &[x & 7, 5]);
+        scratch[1024 + 4 * i..][..4].copy_from_slice(&[1, 2, 3, x]);
+    }
+    scratch
 }
 
 /// The kernel of that name for one thread.
@@ -216,7 +247,13 @@ fn compare(profile: Profile, arch: &str, common: &mut BTreeMap<&'static str, (St
     let place = Place::simulated("kinds", &[profile]);
     let device = place.device(0);
     let input = numbers(INPUT, 7);
-    let files = BUILDS.map(|build| (build, &KERNELS[..])).into_iter().chain([("waiting", &WAITING[..])]);
+    let printed = Printed::default();
+    device.print_to(printed.clone());
+    let mut files = vec![("waiting".to_owned(), &WAITING[..])];
+    for build in BUILDS {
+        files.push((build.to_owned(), &KERNELS[..]));
+        files.push((format!("algorithms_{build}"), &algorithms::KERNELS[..]));
+    }
     for (build, kernels) in files {
         let name = format!("kinds/{arch}/{build}.cubin");
         let cubin = fixtures::bytes(&name).unwrap();
@@ -225,16 +262,29 @@ fn compare(profile: Profile, arch: &str, common: &mut BTreeMap<&'static str, (St
             let given = device.buffer_from(&input).unwrap();
             let out = device.buffer_from(&vec![0u32; RESULT]).unwrap();
             let scratch = device.buffer_from(&vec![0u32; SCRATCH]).unwrap();
-            let arguments = [(&given).into(), (&out).into(), (&scratch).into()];
+            let mut arguments: Vec<Argument> = vec![(&given).into(), (&out).into(), (&scratch).into()];
+            let (mut grid, mut block) = ([2, 1, 1], [128, 1, 1]);
+            if kernel == "given" {
+                arguments.push(Argument::bytes(algorithms::given()));
+                (grid, block) = (algorithms::GIVEN_GRID, algorithms::GIVEN_BLOCK);
+            }
             let cooperative = kernel == "grid_meets";
             let options = LaunchOptions { cooperative, ..LaunchOptions::default() };
             module
                 .kernel(kernel)
-                .and_then(|kernel| kernel.launch_with([2, 1, 1], [128, 1, 1], &options, &arguments))
+                .and_then(|kernel| kernel.launch_with(grid, block, &options, &arguments))
                 .and_then(|()| device.synchronize())
                 .unwrap_or_else(|error| panic!("{kernel} of {name}: {error}"));
             let (out, mut scratch) = (out.to_vec().unwrap(), scratch.to_vec().unwrap());
             scratch[128..256].sort_unstable();
+            if kernel == "of_hopper" {
+                assert_eq!(scratch, scratch_of_hopper(&input), "{kernel} of {name}");
+            }
+            if kernel == "said" {
+                let mut lines: Vec<String> = printed.take().lines().map(str::to_owned).collect();
+                lines.sort_unstable();
+                assert_eq!(lines, algorithms::said(&input), "{kernel} of {name}");
+            }
             if let Some(expected) = reference(kernel, &input) {
                 assert_eq!(out, expected, "{kernel} of {name}");
             }
@@ -251,7 +301,7 @@ fn every_build_of_every_kernel_gives_the_same_results() {
     compare(Profile::ad102(), "sm_89", &mut common);
     compare(Profile::ga102(), "sm_80", &mut common);
     compare(Profile::h200(), "sm_90", &mut common);
-    assert_eq!(common.len(), KERNELS.len() + WAITING.len());
+    assert_eq!(common.len(), KERNELS.len() + algorithms::KERNELS.len() + WAITING.len());
 }
 
 /// One thread runs everything, in an order that the seed decides.

@@ -1,5 +1,6 @@
 //! One binary of end-to-end tests.
 
+mod algorithms;
 mod branches;
 mod clusters;
 mod corruption;

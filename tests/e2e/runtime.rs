@@ -31,7 +31,7 @@ pub const COVERED: &[&str] =
 
 /// A sink that the test reads.
 #[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
+pub struct Printed(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Printed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -46,7 +46,7 @@ impl Write for Printed {
 
 impl Printed {
     /// What has been printed since the last time.
-    fn take(&self) -> String {
+    pub fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
     }
 }

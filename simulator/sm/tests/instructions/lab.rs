@@ -69,7 +69,7 @@ pub fn blank(row: &'static Row, values: &[u16], arch: Arch) -> Option<Instructio
 }
 
 /// The instruction, if its operands can be encoded and decode to themselves.
-fn settle(instruction: &Instruction) -> Option<Instruction> {
+pub fn settle(instruction: &Instruction) -> Option<Instruction> {
     let word = sass::encode(instruction).ok()?;
     let again = sass::decode(word, instruction.address, instruction.arch).ok()?;
     let same = std::ptr::eq(again.row, instruction.row) && again.operands() == instruction.operands();
