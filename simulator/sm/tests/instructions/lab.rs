@@ -43,18 +43,41 @@ pub const BEFORE: u64 = 0x5555_5555_aaaa_aaaa;
 /// Operand 2 of the first word of constant bank 0 that the forms read, and its value.
 pub const CONSTANT: (i32, u64) = (0x20, 0x4049_0fdb_3f81_0203);
 
+/// Uniform registers of the inputs of a warp's first thread, and the result of uniform instructions.
+const UNIFORM_SOURCES: [u8; 3] = [8, 10, 12];
+const UNIFORM_RESULT: u8 = 20;
+const UNIFORM_SCRATCH: u8 = 22;
+const UNIFORM_ONE: u8 = 23;
+
 /// Uniform registers that describe constant bank 0, and where in it the description is.
 const DESCRIPTION: u8 = 4;
 const DESCRIPTION_AT: i32 = 0x30;
 /// Bytes of constant bank 0.
-const BANK_BYTES: u32 = 0x1000;
+pub const BANK_BYTES: u32 = 0x1000;
 
-fn register(index: u8) -> Operand {
+pub fn register(index: u8) -> Operand {
     Operand::Register { index, marks: Marks::default(), half: Half::Both }
 }
 
-fn predicate(index: u8) -> Operand {
+pub fn uniform(index: u8) -> Operand {
+    Operand::UniformRegister { index, marks: Marks::default(), half: Half::Both }
+}
+
+pub fn predicate(index: u8) -> Operand {
     Operand::Predicate { index, negated: false, uniform: false }
+}
+
+pub fn uniform_predicate(index: u8) -> Operand {
+    Operand::Predicate { index, negated: false, uniform: true }
+}
+
+pub fn immediate(bits: u64) -> Operand {
+    Operand::Immediate { bits, kind: sass::ImmediateKind::Unsigned }
+}
+
+/// Whether an instruction computes with what all lanes have in common.
+pub fn is_uniform(row: &Row) -> bool {
+    row.uniform_guard
 }
 
 /// A row's instruction with such field values and the operands that decoding zeros gives; `None` where they do not
@@ -116,13 +139,19 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
     let mut plain = *blank;
     let (mut sources, mut written, mut read) = (0, 0, 0);
     let mut slots = Vec::new();
+    let mut conditions = Vec::new();
     let mut seen_result = !writes_register;
     let mut seen_source = false;
+    let all_uniform = is_uniform(blank.row);
     for (slot, operand) in blank.operands().iter().enumerate() {
         let set = match *operand {
             Operand::Register { .. } if !seen_result => {
                 seen_result = true;
                 register(RESULT)
+            }
+            Operand::UniformRegister { .. } if all_uniform && !seen_result => {
+                seen_result = true;
+                uniform(UNIFORM_RESULT)
             }
             Operand::Register { .. } => {
                 seen_source = true;
@@ -136,7 +165,8 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
             Operand::UniformRegister { .. } => {
                 seen_source = true;
                 sources += 1;
-                Operand::UniformRegister { index: Operand::URZ, marks: Marks::default(), half: Half::Both }
+                slots.push(slot);
+                uniform(UNIFORM_SOURCES.get(sources - 1).copied().unwrap_or(Operand::URZ))
             }
             Operand::Constant { bank, .. } => {
                 seen_source = true;
@@ -160,14 +190,17 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
                 Operand::Immediate { bits: immediates[slot % immediates.len()] & fits(blank, slot), kind }
             }
             Operand::Word(_) => Operand::Word(immediates[0] as u8 ^ 0xe4),
-            Operand::Predicate { uniform: true, .. } => continue,
-            Operand::Predicate { .. } if !seen_source && written < 2 && !is_read(blank, slot) => {
+            Operand::AllPredicates => Operand::AllPredicates,
+            Operand::Predicate { uniform, .. }
+                if uniform == all_uniform && !seen_source && written < 2 && !is_read(blank, slot) =>
+            {
                 written += 1;
-                predicate([2, 3][written - 1])
+                Operand::Predicate { index: [2, 3][written - 1], negated: false, uniform }
             }
-            Operand::Predicate { .. } => {
+            Operand::Predicate { uniform, .. } => {
                 read += 1;
-                predicate([0, 1, 7][(read - 1).min(2)])
+                conditions.push(slot);
+                Operand::Predicate { index: [0, 1, 7][(read - 1).min(2)], negated: false, uniform }
             }
             _ => return Vec::new(),
         };
@@ -187,6 +220,14 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
         let parts = [Half::Upper, Half::Byte1, Half::Byte2, Half::Byte3];
         for part in halves.into_iter().chain(parts) {
             all.extend(changed(&first, slot, |_, half| *half = part));
+        }
+    }
+    for slot in conditions {
+        let mut changed = first;
+        if let Operand::Predicate { index, uniform, .. } = first.operands()[slot]
+            && changed.set_operand(slot, Operand::Predicate { index, negated: true, uniform }).is_some()
+        {
+            all.extend(settle(&changed));
         }
     }
     all
@@ -209,7 +250,9 @@ fn changed(from: &Instruction, slot: usize, change: impl Fn(&mut Marks, &mut Hal
     let mut changed = *from;
     let mut operand = from.operands()[slot];
     match &mut operand {
-        Operand::Register { marks, half, .. } | Operand::Constant { marks, half, .. } => change(marks, half),
+        Operand::Register { marks, half, .. }
+        | Operand::UniformRegister { marks, half, .. }
+        | Operand::Constant { marks, half, .. } => change(marks, half),
         _ => return None,
     }
     changed.set_operand(slot, operand)?;
@@ -265,23 +308,54 @@ fn helper(arch: Arch, op: Op, fields: &[(FieldId, &str)], operands: &[Operand]) 
 }
 
 /// Words of the program around the instructions.
-struct Frame {
-    arch: Arch,
-    words: Vec<u128>,
+pub struct Frame {
+    pub arch: Arch,
+    pub words: Vec<u128>,
 }
 
 impl Frame {
-    fn push(&mut self, op: Op, fields: &[(FieldId, &str)], operands: &[Operand]) {
+    pub fn push(&mut self, op: Op, fields: &[(FieldId, &str)], operands: &[Operand]) {
         self.words.push(helper(self.arch, op, fields, operands));
     }
 
-    fn mov(&mut self, to: u8, bits: u64) {
-        let immediate = Operand::Immediate { bits, kind: sass::ImmediateKind::Unsigned };
-        self.push(
-            Op::Mov,
-            &[],
-            &[register(to), immediate, Operand::Immediate { bits: 0xf, kind: sass::ImmediateKind::Unsigned }],
-        );
+    pub fn mov(&mut self, to: u8, bits: u64) {
+        self.push(Op::Mov, &[], &[register(to), immediate(bits), immediate(0xf)]);
+    }
+
+    pub fn mov_uniform(&mut self, to: u8, bits: u64) {
+        self.push(Op::Umov, &[], &[uniform(to), immediate(bits)]);
+    }
+
+    /// A uniform register's value in a vector register.
+    pub fn copy_uniform(&mut self, to: u8, from: u8) {
+        self.push(Op::Mov, &[], &[register(to), uniform(from), immediate(0xf)]);
+    }
+
+    /// The first lane's value of a vector register in a uniform one.
+    pub fn make_uniform(&mut self, to: u8, from: u8) {
+        self.push(Op::R2ur, &[], &[predicate(7), uniform(to), register(from)]);
+    }
+
+    /// A uniform predicate that holds where the uniform register is not zero.
+    pub fn set_uniform(&mut self, index: u8, from: u8) {
+        let fields = [(FieldId::Compare, ".NE"), (FieldId::Signed, ".U32"), (FieldId::Boolean, ".AND")];
+        let (to, none) = (uniform_predicate(index), uniform_predicate(7));
+        self.push(Op::Uisetp, &fields, &[to, none, uniform(from), uniform(Operand::URZ), none]);
+    }
+
+    /// Loads or stores 16 bytes at an offset from a register: a pair, or an offset in the block's or the thread's memory.
+    pub fn access(&mut self, op: Op, base: u8, offset: i32, data: u8) {
+        let address =
+            Operand::Address { base, wide: true, scale: 0, uniform: None, descriptor: None, offset };
+        let operands = match op {
+            Op::Ldg | Op::Lds | Op::Ldl => [register(data), address],
+            _ => [address, register(data)],
+        };
+        let fields: &[(FieldId, &str)] = match op {
+            Op::Ldg | Op::Stg => &[(FieldId::Wide64, ".E"), (FieldId::Size, ".128")],
+            _ => &[(FieldId::Size, ".128")],
+        };
+        self.push(op, fields, &operands);
     }
 
     fn address(offset: usize) -> Operand {
@@ -308,7 +382,7 @@ impl Frame {
     }
 
     /// A predicate that holds where the register is not zero.
-    fn set(&mut self, index: u8, from: u8) {
+    pub fn set(&mut self, index: u8, from: u8) {
         let fields = [(FieldId::Compare, ".NE"), (FieldId::Signed, ".U32"), (FieldId::Boolean, ".AND")];
         let operands = [predicate(index), predicate(7), register(from), register(Operand::RZ), predicate(7)];
         self.push(Op::Isetp, &fields, &operands);
@@ -320,7 +394,10 @@ struct Around {
     /// Loads the inputs.
     before: Vec<u128>,
     /// What stands around each instruction under test, by its place: what prepares its results, and what stores them.
-    places: Vec<[Vec<u128>; 2]>,
+    /// The first two for results in vector registers, the others in uniform ones.
+    places: Vec<[[Vec<u128>; 2]; 2]>,
+    /// Follows what writes all predicates.
+    restore: Vec<u128>,
     /// Ends the program.
     after: Vec<u128>,
 }
@@ -330,18 +407,20 @@ impl Around {
     const PLACES: usize = 250;
 
     fn new(arch: Arch) -> Self {
-        let places = (0..Self::PLACES).map(|place| [Self::prepare(arch), Self::store(arch, place)]).collect();
+        let kinds = |place| {
+            [false, true].map(|uniform| [Self::prepare(arch, uniform), Self::store(arch, uniform, place)])
+        };
+        let places = (0..Self::PLACES).map(kinds).collect();
         let mut after = Frame { arch, words: Vec::new() };
         after.push(Op::Exit, &[], &[]);
-        Self { before: Self::load(arch), places, after: after.words }
+        Self { before: Self::load(arch), places, restore: Self::restore(arch), after: after.words }
     }
 
     fn load(arch: Arch) -> Vec<u128> {
         let mut frame = Frame { arch, words: Vec::new() };
         frame.push(Op::S2r, &[], &[register(0), Operand::Special(SpecialRegister::TID_X)]);
         frame.mov(ADDRESS, DATA);
-        let four = Operand::Immediate { bits: 4, kind: sass::ImmediateKind::Unsigned };
-        frame.push(Op::Imad, &[], &[register(ADDRESS), register(0), four, register(ADDRESS)]);
+        frame.push(Op::Imad, &[], &[register(ADDRESS), register(0), immediate(4), register(ADDRESS)]);
         frame.mov(ADDRESS + 1, 0);
         frame.mov(ONE, 1);
         let (marks, half) = (Marks::default(), Half::Both);
@@ -358,28 +437,63 @@ impl Around {
         for (i, index) in [0, 1].into_iter().enumerate() {
             frame.load(SCRATCH, 6 + i);
             frame.set(index, SCRATCH);
+            frame.make_uniform(UNIFORM_SCRATCH, SCRATCH);
+            frame.set_uniform(index, UNIFORM_SCRATCH);
+        }
+        for (to, from) in UNIFORM_SOURCES.into_iter().zip(SOURCES) {
+            frame.make_uniform(to, from);
+            frame.make_uniform(to + 1, from + 1);
+        }
+        frame.mov_uniform(UNIFORM_ONE, 1);
+        frame.words
+    }
+
+    fn prepare(arch: Arch, all_uniform: bool) -> Vec<u128> {
+        let mut frame = Frame { arch, words: Vec::new() };
+        if all_uniform {
+            frame.mov_uniform(UNIFORM_RESULT, BEFORE & 0xffff_ffff);
+            frame.mov_uniform(UNIFORM_RESULT + 1, BEFORE >> 32);
+            frame.set_uniform(2, Operand::URZ);
+            frame.set_uniform(3, Operand::URZ);
+        } else {
+            frame.mov(RESULT, BEFORE & 0xffff_ffff);
+            frame.mov(RESULT + 1, BEFORE >> 32);
+            frame.set(2, Operand::RZ);
+            frame.set(3, Operand::RZ);
         }
         frame.words
     }
 
-    fn prepare(arch: Arch) -> Vec<u128> {
+    fn store(arch: Arch, all_uniform: bool, place: usize) -> Vec<u128> {
         let mut frame = Frame { arch, words: Vec::new() };
-        frame.mov(RESULT, BEFORE & 0xffff_ffff);
-        frame.mov(RESULT + 1, BEFORE >> 32);
-        frame.set(2, Operand::RZ);
-        frame.set(3, Operand::RZ);
-        frame.words
-    }
-
-    fn store(arch: Arch, place: usize) -> Vec<u128> {
-        let mut frame = Frame { arch, words: Vec::new() };
+        if all_uniform {
+            frame.copy_uniform(RESULT, UNIFORM_RESULT);
+            frame.copy_uniform(RESULT + 1, UNIFORM_RESULT + 1);
+        }
         let slot = INPUTS + place * RESULTS;
         frame.store(RESULT, slot);
         frame.store(RESULT + 1, slot + 1);
         for (i, index) in [2, 3].into_iter().enumerate() {
-            let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
-            frame.push(Op::Sel, &[], &operands);
+            if all_uniform {
+                let (to, one, zero) = (UNIFORM_SCRATCH, UNIFORM_ONE, Operand::URZ);
+                let operands = [uniform(to), uniform(one), uniform(zero), uniform_predicate(index)];
+                frame.push(Op::Usel, &[], &operands);
+                frame.copy_uniform(SCRATCH, UNIFORM_SCRATCH);
+            } else {
+                let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
+                frame.push(Op::Sel, &[], &operands);
+            }
             frame.store(SCRATCH, slot + 2 + i);
+        }
+        frame.words
+    }
+
+    /// Sets the predicates that are read again, behind what wrote them.
+    fn restore(arch: Arch) -> Vec<u128> {
+        let mut frame = Frame { arch, words: Vec::new() };
+        for (i, index) in [0, 1].into_iter().enumerate() {
+            frame.load(SCRATCH, 6 + i);
+            frame.set(index, SCRATCH);
         }
         frame.words
     }
@@ -388,11 +502,15 @@ impl Around {
     fn program(&self, instructions: &[(usize, &Instruction)]) -> Program {
         let mut words = self.before.clone();
         let mut places = BTreeMap::new();
-        for ([prepare, store], &(number, instruction)) in self.places.iter().zip(instructions) {
+        for (kinds, &(number, instruction)) in self.places.iter().zip(instructions) {
+            let [prepare, store] = &kinds[usize::from(is_uniform(instruction.row))];
             words.extend(prepare);
             places.insert(words.len(), number);
             words.push(instruction.word);
             words.extend(store);
+            if instruction.op == Op::R2p {
+                words.extend(&self.restore);
+            }
         }
         words.extend(&self.after);
         Program { words, places }

@@ -6,6 +6,8 @@
 
 mod claims;
 mod lab;
+mod memory;
+mod model;
 mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,15 +109,30 @@ fn sweep(lab: &Lab, arch: Arch, op: Op, writes_register: bool, tally: &mut Tally
             }
         }
     }
-    let inputs = inputs(op as u64);
-    for (instruction, outcome) in all.iter().zip(lab.run(&all, &inputs)) {
+    // Of uniform instructions, all threads of a warp have one input.
+    let rounds = if all.first().is_some_and(|first| lab::is_uniform(first.row)) { 8 } else { 1 };
+    for round in 0..rounds {
+        compare(lab, &all, &inputs(op as u64 + (round << 16)), writes_register, tally);
+    }
+}
+
+/// Runs instructions on inputs, and compares each thread's results.
+fn compare(
+    lab: &Lab,
+    all: &[Instruction],
+    inputs: &[Input; THREADS],
+    writes_register: bool,
+    tally: &mut Tally,
+) {
+    for (instruction, outcome) in all.iter().zip(lab.run(all, inputs)) {
         let text = || instruction.to_string();
         match outcome {
             Err(name) => *tally.unsupported.entry(name).or_default() += 1,
             Ok(outputs) => {
                 let mut known = true;
-                for (input, output) in inputs.iter().zip(&outputs) {
-                    match reference::expected(instruction, input, writes_register) {
+                for (thread, (input, output)) in inputs.iter().zip(&outputs).enumerate() {
+                    let first = &inputs[thread / 32 * 32];
+                    match reference::expected(instruction, input, first, writes_register) {
                         None => known = false,
                         Some(expected) if expected != *output => {
                             tally
@@ -186,8 +203,25 @@ const TO_REGISTER: &[Op] = &[
     Op::Frnd,
     Op::F2fp,
     Op::Mufu,
+    Op::ImadWide,
+    Op::ImadHi,
+    Op::Lea,
+    Op::P2r,
+    Op::Uiadd3,
+    Op::Uimad,
+    Op::UimadWide,
+    Op::Ulop3,
+    Op::Ushf,
+    Op::Uprmt,
+    Op::Ulea,
+    Op::Usel,
+    Op::Umov,
+    Op::Uflo,
+    Op::Upopc,
+    Op::Ubrev,
 ];
-const TO_PREDICATES: &[Op] = &[Op::Isetp, Op::Fsetp, Op::Dsetp, Op::Hsetp2, Op::Plop3];
+const TO_PREDICATES: &[Op] =
+    &[Op::Isetp, Op::Fsetp, Op::Dsetp, Op::Hsetp2, Op::Plop3, Op::Fchk, Op::R2p, Op::Uisetp];
 
 /// The architectures whose instructions run here. Those of sm_86 have the rows of sm_89.
 const ARCHES: [Arch; 3] = [Arch::Sm80, Arch::Sm89, Arch::Sm90];
@@ -205,6 +239,7 @@ fn tally(arch: Arch) -> &'static Tally {
         for &op in TO_PREDICATES {
             sweep(&lab, arch, op, false, &mut tally);
         }
+        memory::sweep(arch, &mut tally);
         tally
     })
 }

@@ -25,7 +25,9 @@ struct Operands {
     written: usize,
 }
 
-fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
+/// `first` is what the first thread of the warp works on, and uniform registers and predicates with it.
+fn operands(i: &Instruction, input: &Input, first: &Input, writes_register: bool) -> Operands {
+    let all_uniform = super::lab::is_uniform(i.row);
     let mut o =
         Operands { raw: vec![], marks: vec![], parts: vec![], immediate: vec![], read: vec![], written: 0 };
     let mut seen_result = !writes_register;
@@ -44,8 +46,14 @@ fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
                 o.parts.push(half);
                 o.immediate.push(false);
             }
-            Operand::UniformRegister { marks, half, .. } => {
-                o.raw.push(0);
+            Operand::UniformRegister { .. } if all_uniform && !seen_result => seen_result = true,
+            Operand::UniformRegister { index, marks, half } => {
+                o.raw.push(match index {
+                    8 => first[0],
+                    10 => first[1],
+                    12 => first[2],
+                    _ => 0,
+                });
                 o.marks.push(marks);
                 o.parts.push(half);
                 o.immediate.push(false);
@@ -62,12 +70,11 @@ fn operands(i: &Instruction, input: &Input, writes_register: bool) -> Operands {
                 o.parts.push(Half::Both);
                 o.immediate.push(true);
             }
-            // Nothing set the uniform ones.
-            Operand::Predicate { index, negated, uniform: true } => o.read.push((index == 7) != negated),
-            Operand::Predicate { index, negated, .. } => {
+            Operand::Predicate { index, negated, uniform } => {
+                let bits = if uniform { first[3] } else { input[3] };
                 let value = match index {
-                    0 => input[3] & 1 != 0,
-                    1 => input[3] & 2 != 0,
+                    0 => bits & 1 != 0,
+                    1 => bits & 2 != 0,
                     2 | 3 => {
                         o.written += 1;
                         continue;
@@ -243,9 +250,64 @@ fn integer_type(name: &str) -> IntegerType {
     IntegerType { width, sign }
 }
 
-/// What the instruction should leave; `None` where there is no reference.
-pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option<Output> {
-    let o = operands(i, input, writes_register);
+/// The sum of 64 bits of IMAD.WIDE and IMAD.HI, and whether it carries. A negated addend is its complement and one.
+fn wide_sum(i: &Instruction, o: &Operands) -> (u64, bool) {
+    let sign = signed(i, F::Signed);
+    let product = (number(o.word(0), sign) * number(o.word(1), sign)) as u64;
+    let addend = match (o.immediate[2], sign) {
+        (true, Sign::Signed) => o.word(2) as i32 as i64 as u64,
+        (true, _) => o.word(2).into(),
+        _ => o.raw[2],
+    };
+    let flipped = o.marks[2].negate || o.marks[2].invert;
+    let addend = if flipped { !addend } else { addend };
+    let carry = if flag(i, F::Extended) { o.read[0] } else { o.marks[2].negate };
+    let total = u128::from(product) + u128::from(addend) + u128::from(carry);
+    (total as u64, total >> 64 != 0)
+}
+
+/// LEA: a part of the first source shifted, and the second one. A negated one is its complement and one.
+fn lea(i: &Instruction, o: &Operands) -> Option<(u32, bool)> {
+    let Operand::Immediate { bits: shift, .. } = i.operands()[5] else { return None };
+    // The registers are the sources but for the immediates; the shift is the last of those.
+    let upper = if flag(i, F::SignExtend32) { (o.word(0) as i32 >> 31) as u32 } else { o.word(2) };
+    let shifted = if flag(i, F::High) {
+        ((u128::from(upper) << 32 | u128::from(o.word(0))) << shift >> 32) as u32
+    } else {
+        o.word(0) << shift
+    };
+    let flip = |word: u32, marks: Marks| if marks.negate || marks.invert { !word } else { word };
+    let (a, b) = (flip(shifted, o.marks[0]), flip(o.word(1), o.marks[1]));
+    let carry = if flag(i, F::Extended) { o.read[0] } else { o.marks[0].negate || o.marks[1].negate };
+    let total = u64::from(a) + u64::from(b) + u64::from(carry);
+    Some((total as u32, total >> 32 != 0))
+}
+
+/// The vector instruction that computes the same as a uniform one.
+fn vector_of(op: Op) -> Op {
+    match op {
+        Op::Uiadd3 => Op::Iadd3,
+        Op::Uimad => Op::Imad,
+        Op::UimadWide => Op::ImadWide,
+        Op::Uisetp => Op::Isetp,
+        Op::Ulop3 => Op::Lop3,
+        Op::Ushf => Op::Shf,
+        Op::Uprmt => Op::Prmt,
+        Op::Ulea => Op::Lea,
+        Op::Usel => Op::Sel,
+        Op::Umov => Op::Mov,
+        Op::Uflo => Op::Flo,
+        Op::Upopc => Op::Popc,
+        Op::Ubrev => Op::Brev,
+        other => other,
+    }
+}
+
+/// What the instruction should leave in a thread whose warp's first thread has the second input; `None` where there is no
+/// reference.
+pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: bool) -> Option<Output> {
+    let input = if super::lab::is_uniform(i.row) { first } else { input };
+    let o = operands(i, input, first, writes_register);
     let text = |id: F| i.spelling(id).unwrap_or("");
     let word = |value: u32| Some((u64::from(value) | BEFORE & !0xffff_ffff, [false; 2]));
     let pair = |value: u64| Some((value, [false; 2]));
@@ -253,7 +315,32 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
         let both = boolean(i).both(comparison, predicate);
         Some((BEFORE, [both.0, both.1]))
     };
-    let (value, predicates) = match i.op {
+    let (value, predicates) = match vector_of(i.op) {
+        Op::ImadWide => {
+            let (sum, carries) = wide_sum(i, &o);
+            Some((sum, [carries, false]))
+        }
+        Op::ImadHi => {
+            let (sum, carries) = wide_sum(i, &o);
+            Some((sum >> 32 | BEFORE & !0xffff_ffff, [carries, false]))
+        }
+        Op::Lea => {
+            let (sum, carries) = lea(i, &o)?;
+            Some((u64::from(sum) | BEFORE & !0xffff_ffff, [carries, false]))
+        }
+        Op::P2r => {
+            // The third and fourth predicate were made false, and nothing sets those behind them.
+            let (held, chosen) = (input[3] as u32 & 3, o.word(1) & 0xff);
+            word(o.word(0) & !chosen | held & chosen)
+        }
+        Op::R2p => {
+            let bit = |n: u32| o.word(1) >> n & o.word(0) >> n & 1 != 0;
+            return Some(Output { value: BEFORE, predicates: [bit(2), bit(3)] });
+        }
+        Op::Fchk => {
+            let slow = float::fchk(o.f32(0), o.f32(1));
+            Some((BEFORE, [slow, false]))
+        }
         Op::Iadd3 => {
             let values: Vec<u32> = (0..3).map(|n| o.int(n)).collect();
             let extended = flag(i, F::Extended);
@@ -454,7 +541,7 @@ pub fn expected(i: &Instruction, input: &Input, writes_register: bool) -> Option
         Op::Sel => word(if o.read[0] { o.word(0) } else { o.word(1) }),
         Op::Mov => {
             // The lowest bits of the thread's number are its place in the quad.
-            let written = i.op != Op::Mov || o.raw[1] >> input[3] & 1 != 0;
+            let written = i.op == Op::Umov || o.raw[1] >> input[3] & 1 != 0;
             if written { word(o.word(0)) } else { Some((BEFORE, [false; 2])) }
         }
         Op::Fadd => word(float::fadd(o.f32(0), o.f32(1), float_mode(i))),
