@@ -151,15 +151,16 @@ unsafe fn update_128_at_once(at: *mut u8, expected: Option<u128>, new: u128) -> 
     let mut old = expected.unwrap_or(0);
     loop {
         let (mut low, mut high) = (old as u64, (old >> 64) as u64);
-        // SAFETY: the caller's promise. RBX, which the compiler keeps for itself, is given back as it was. (The
-        // intrinsic of the standard library becomes a call of a function that nobody has.)
+        // SAFETY: the caller's promise. RBX, which the compiler keeps for itself, is given back as it was; the others are
+        // named, since it may choose RBX for those that are not. (The intrinsic of the standard library becomes a call
+        // of a function that nobody has.)
         unsafe {
             std::arch::asm!(
-                "xchg {new}, rbx",
-                "lock cmpxchg16b [{at}]",
-                "mov rbx, {new}",
-                at = in(reg) at,
-                new = inout(reg) new as u64 => _,
+                "xchg rsi, rbx",
+                "lock cmpxchg16b [rdi]",
+                "mov rbx, rsi",
+                in("rdi") at,
+                inout("rsi") new as u64 => _,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") low,
                 inout("rdx") high,

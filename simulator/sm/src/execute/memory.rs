@@ -997,6 +997,15 @@ fn store_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -
     Flow::Next
 }
 
+/// The lanes of a generic atomic that it is for: all, or with a predicate result those with addresses in global memory.
+fn in_global(core: &Core<'_>, op: &Micro, mask: u32) -> u32 {
+    if op.to[0] == PredicateOut::NONE {
+        return mask;
+    }
+    let global = |lane: &usize| matches!(core.place(core.long_address(op, *lane)), Place::Global(_));
+    each(mask).filter(global).fold(0, |done, lane| done | 1 << lane)
+}
+
 /// The memory of one lane's atomic, aligned.
 fn atomic_pointer<const SPACE: u8>(
     core: &mut Core<'_>,
@@ -1097,11 +1106,7 @@ handlers! {
         if op.payload & NO_RESULT == 0 && SPACE != SHARED {
             core.cta.spins += LOOK;
         }
-        let mut done = mask;
-        if SPACE == GENERIC && op.to[0] != PredicateOut::NONE {
-            let global = |lane| matches!(core.place(core.long_address(op, lane)), Place::Global(_));
-            done = each(mask).filter(|lane| global(*lane)).fold(0, |done, lane| done | 1 << lane);
-        }
+        let done = if SPACE == GENERIC { in_global(core, op, mask) } else { mask };
         // The elements of a vector are aligned as a whole, and each of them is replaced by itself.
         let mut out = [[0; LANES]; 4];
         for (element, out) in (0..elements).zip(&mut out) {
@@ -1129,13 +1134,14 @@ handlers! {
         core.put_predicate(op.to[0], mask, done);
         Flow::Next
     };
-    /// EXCH and CAS of 16 bytes.
+    /// EXCH and CAS of 16 bytes. A predicate result is as that of the others.
     Atomic128<const SPACE: u8, const COMPARE: bool> = |core, op, mask| {
         if op.payload & NO_RESULT == 0 && SPACE != SHARED {
             core.cta.spins += LOOK;
         }
+        let done = if SPACE == GENERIC { in_global(core, op, mask) } else { mask };
         let mut out = [[0; LANES]; 4];
-        for lane in each(mask) {
+        for lane in each(done) {
             let whole = |row: RowIndex, core: &Core<'_>| {
                 (0..4).fold(0, |all, word| all | u128::from(core.row(row.plus(word))[lane]) << (32 * word))
             };
@@ -1152,8 +1158,9 @@ handlers! {
             }
         }
         for (word, out) in (0..).zip(&out) {
-            core.put(op.d.plus(word), mask, out);
+            core.put(op.d.plus(word), done, out);
         }
+        core.put_predicate(op.to[0], mask, done);
         Flow::Next
     };
     /// ATOMG.ADD and RED.ADD of 32-bit integers. Lanes with one address add once for all.
