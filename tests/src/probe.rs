@@ -378,6 +378,8 @@ pub fn is_pure(instruction: &Instruction) -> bool {
             | Op::Bra
             | Op::Break
             | Op::Brx
+            | Op::Jmp
+            | Op::Jmx
             | Op::Bssy
             | Op::Bsync
             | Op::Call

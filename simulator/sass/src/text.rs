@@ -477,7 +477,7 @@ pub fn text(instruction: &Instruction) -> String {
         }
         separator = match (slot.kind, instruction.op) {
             // A register in front of a code address is added to it, not listed beside it.
-            (SlotKind::Register { .. }, Op::Brx | Op::Call | Op::Ret) => " ",
+            (SlotKind::Register { .. }, Op::Brx | Op::Jmx | Op::Call | Op::Ret) => " ",
             _ => ", ",
         };
     }

@@ -54,6 +54,8 @@ pub(super) fn add(t: &mut Rows) {
         });
     }
     t.row(Brx, 0x949, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[]);
+    t.row(Jmx, 0x94c, 0, &[COND, reg(24), slot(SlotKind::FarDisplacement)], &[]);
+    t.row(Jmp, 0x94a, 0, &[COND, slot(SlotKind::Absolute)], &[]);
     let noinc = field(F::NoIncrement, 86, 1, &["", ".NOINC"]);
     let relative = field(F::Absolute, 85, 1, &[".REL"]);
     t.row(Call, 0x944, 0, &[COND, FAR], &[relative, noinc]);

@@ -42,7 +42,7 @@ ops! {
     Frnd "FRND", Fsel "FSEL", Fswzadd "FSWZADD", Fset "FSET", Fsetp "FSETP", Hadd2 "HADD2", Hfma2 "HFMA2", Hgmma "HGMMA", Hfma2Mma "HFMA2.MMA",
     Hmma "HMMA", Hmnmx2 "HMNMX2", Hmul2 "HMUL2", Hset2 "HSET2", Hsetp2 "HSETP2",
     I2f "I2F", I2fp "I2FP", I2i "I2I", I2ip "I2IP", Iabs "IABS", Iadd3 "IADD3", Idp "IDP", Igmma "IGMMA", Imad "IMAD",
-    ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Kill "KILL",
+    ImadHi "IMAD.HI", ImadWide "IMAD.WIDE", Imma "IMMA", Imnmx "IMNMX", Isetp "ISETP", Jmp "JMP", Jmx "JMX", Kill "KILL",
     Ld "LD", Ldc "LDC", Ldg "LDG", Ldgdepbar "LDGDEPBAR", Ldgsts "LDGSTS", Ldl "LDL", Lds "LDS", Ldsm "LDSM.16",
     Lea "LEA", Lepc "LEPC", Lop3 "LOP3.LUT", Match "MATCH", Membar "MEMBAR", Mov "MOV", Movm "MOVM.16",
     Mufu "MUFU", Nanosleep "NANOSLEEP", Nop "NOP", P2r "P2R", Plop3 "PLOP3.LUT", Popc "POPC", Preexit "PREEXIT", Prmt "PRMT",

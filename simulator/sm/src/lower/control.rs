@@ -17,6 +17,9 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Call => call(r),
         Op::Ret => ret(r),
         Op::Brx => brx(r),
+        Op::Jmx => jmx(r),
+        Op::Jmp => jmp(r),
+        Op::Kill => Err(Refusal::unsupported("it ends pixels, which compute has none of")),
         Op::Exit => conditional(r, Step::Exit),
         Op::Bssy => bssy(r),
         Op::Bsync => convergence(r, Step::Bsync),
@@ -124,6 +127,20 @@ fn ret(r: &mut Reader<'_>) -> Read<Micro> {
 fn brx(r: &mut Reader<'_>) -> Read<Micro> {
     let base = next(r).wrapping_add(r.label(2)?);
     jump(r, base)
+}
+
+/// JMX: as BRX, from the beginning of memory.
+fn jmx(r: &mut Reader<'_>) -> Read<Micro> {
+    let base = r.label(2)?;
+    jump(r, base)
+}
+
+/// JMP: a branch to an address.
+fn jmp(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = Micro::new(branch);
+    micro.from[0] = r.predicate(0)?;
+    micro.payload = r.label(1)?;
+    Ok(micro)
 }
 
 fn convergence(r: &mut Reader<'_>, step: Step) -> Read<Micro> {
