@@ -59,7 +59,12 @@ pub fn said(input: &[u32]) -> Vec<String> {
         .map(|block| {
             let x = input[block * BLOCK + 5];
             let low = x & 0xff;
-            format!("block {block} of two: {} {:.3} {:x}", -i64::from(low), f64::from(low) / 8.0, u64::from(x) << 16)
+            format!(
+                "block {block} of two: {} {:.3} {:x}",
+                -i64::from(low),
+                f64::from(low) / 8.0,
+                u64::from(x) << 16
+            )
         })
         .collect()
 }
@@ -196,7 +201,8 @@ fn random_numbers(at: &[u32], i: usize) -> u32 {
         x ^= x >> 7;
         x ^= x << 17;
     }
-    let sum = counter.iter().zip([1, 3, 5, 7]).fold(0u32, |sum, (c, by)| sum.wrapping_add(c.wrapping_mul(by)));
+    let sum =
+        counter.iter().zip([1, 3, 5, 7]).fold(0u32, |sum, (c, by)| sum.wrapping_add(c.wrapping_mul(by)));
     sum.wrapping_add((x >> 32) as u32)
 }
 
@@ -213,9 +219,8 @@ fn carried(input: &[u32], i: usize) -> u32 {
     let product = long(&a[..2]) * long(&b[..2]);
     let difference = long(&a[2..]).wrapping_sub(long(&b[2..]));
     let word = |x: u128, k: u32| (x >> (32 * k)) as u32;
-    let all = (0..4).fold(0u32, |r, k| {
-        r.wrapping_add(word(sum, k)).wrapping_mul(31).wrapping_add(word(product, k))
-    });
+    let all = (0..4)
+        .fold(0u32, |r, k| r.wrapping_add(word(sum, k)).wrapping_mul(31).wrapping_add(word(product, k)));
     all ^ word(difference, 0) ^ word(difference, 1).wrapping_mul(3)
 }
 

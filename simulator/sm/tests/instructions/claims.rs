@@ -65,11 +65,19 @@ pub fn parts(instruction: &Instruction) -> impl Iterator<Item = Part> {
 /// address of each operand.
 fn instructions(row: &'static Row, values: &[u16], arch: Arch) -> Vec<Instruction> {
     let Some(blank) = lab::blank(row, values, arch) else { return Vec::new() };
-    let mut all = vec![blank];
+    // With predicates that always hold, and nowhere to write any.
+    let mut plain = blank;
+    for (slot, operand) in blank.operands().iter().enumerate() {
+        if let Operand::Predicate { uniform, .. } = *operand {
+            plain.set_operand(slot, Operand::Predicate { index: Operand::PT, negated: false, uniform });
+        }
+    }
+    let plain = lab::settle(&plain).unwrap_or(blank);
+    let mut all = vec![blank, plain];
     all.extend(lab::forms(&blank, true, &[1]).into_iter().take(1));
-    for slot in 0..blank.operands().len() {
-        for operand in variants(blank.operands()[slot]) {
-            let mut changed = blank;
+    for slot in 0..plain.operands().len() {
+        for operand in variants(plain.operands()[slot]) {
+            let mut changed = plain;
             if changed.set_operand(slot, operand).is_some() {
                 all.extend(lab::settle(&changed));
             }
@@ -149,3 +157,84 @@ pub fn words((row, part): &Part) -> String {
     let row = &sass::rows()[*row];
     format!("{} {:#06x} {part}", row.op.name(), row.opcode)
 }
+
+/// What is not compared part by part, by the beginnings of its words, and what does compare it.
+///
+/// `kinds` is `tests/e2e/kinds.rs`: kernels in four builds for three architectures, against each other and the host.
+pub const ELSEWHERE: &[(&str, &str)] = &[
+    // Where threads go on, and when.
+    ("BRA ", CONTROL),
+    ("BRX ", CONTROL),
+    ("JMP ", "`jumps_by_register_and_to_an_address`"),
+    ("JMX ", "`jumps_by_register_and_to_an_address`"),
+    ("CALL ", CONTROL),
+    ("RET ", CONTROL),
+    ("LEPC ", CONTROL),
+    ("EXIT ", CONTROL),
+    ("BREAK ", CONTROL),
+    ("BSSY ", CONTROL),
+    ("BSYNC ", CONTROL),
+    ("BMOV.32 ", CONTROL),
+    ("RPCMOV.32 ", CONTROL),
+    ("WARPSYNC ", CONTROL),
+    ("ENDCOLLECTIVE ", CONTROL),
+    ("NOP ", "it does nothing"),
+    ("YIELD ", WAITING),
+    ("NANOSLEEP ", WAITING),
+    ("BAR ", "barriers of `kernels.rs`, and `control` and `spaces` of `kinds`"),
+    ("B2R ", "barriers that count, of `control` in `kinds`"),
+    ("BPT.TRAP ", "e2e `faults`, on the card too"),
+    // What special registers say depends on the launch.
+    ("S2R ", SPECIAL),
+    ("S2UR ", SPECIAL),
+    ("CS2R ", SPECIAL),
+    ("R2UR 0x03c2", "it brings the operands of every uniform instruction here, before sm_90"),
+    // Memory is as ordered as the host's, and has no caches: nothing can be told of them by one warp.
+    ("MEMBAR ", ORDER),
+    ("FENCE.VIEW.ASYNC ", ORDER),
+    ("ERRBAR ", ORDER),
+    ("CGAERRBAR ", ORDER),
+    ("CCTL ", ORDER),
+    ("DEPBAR.LE ", ORDER),
+    ("LDGDEPBAR ", ORDER),
+    ("WARPGROUP ", "products of four warps are not executed: there is nothing to wait for"),
+    ("UTMACCTL ", ORDER),
+    ("UTMACMDFLUSH ", ORDER),
+    ("UBLKPF.L2 ", ORDER),
+    // Barriers in memory.
+    ("ATOMS 0x1f8c", BARRIERS),
+    ("SYNCS ", BARRIERS),
+    ("ARRIVES.LDGSTSBAR ", BARRIERS),
+    ("UBLKCP ", CLUSTERS),
+    ("UBLKRED ", CLUSTERS),
+    ("STAS ", CLUSTERS),
+    ("UCGABAR_ARV ", CLUSTERS),
+    ("UCGABAR_WAIT ", CLUSTERS),
+    // Matrix products.
+    ("BMMA ", PRODUCTS),
+    ("DMMA ", PRODUCTS),
+    ("HMMA ", PRODUCTS),
+    ("IMMA ", PRODUCTS),
+    ("QMMA ", PRODUCTS),
+    // Textures and surfaces.
+    ("SULD.D ", TEXTURES),
+    ("SURED.D ", TEXTURES),
+    ("SUST.D ", TEXTURES),
+    ("SUST.P ", TEXTURES),
+    ("TEX ", TEXTURES),
+    ("TLD ", TEXTURES),
+    ("TXD ", TEXTURES),
+    ("TXQ ", TEXTURES),
+];
+
+const CONTROL: &str = "where threads are is seen in what they do: `control`, `spaces`, `warp_operations` of `kinds`, \
+    `calls` and divergence of `kernels.rs`";
+const WAITING: &str = "that the others go on is seen in whole programs: `waiting` of `kinds`, `kernels.rs`";
+const SPECIAL: &str = "e2e `kernels` and `clusters` compare them with the launch";
+const ORDER: &str = "order and caches: e2e `kernels` and `waiting` of `kinds` rely on it";
+const BARRIERS: &str =
+    "phases need several threads: `asynchronous`, `dropped`, `of_hopper` of `kinds`, e2e `clusters`";
+const CLUSTERS: &str = "it needs several blocks: e2e `clusters`, on the card too";
+const PRODUCTS: &str = "every form against digests of an H200 in `sass` (`fixtures/mma`), through the interpreter those of \
+    sm_90 likewise (`silicon`), and `tensor`, `products`, `matrices` of `kinds` for what older ones encode differently";
+const TEXTURES: &str = "e2e `textures` and `fixtures/texture`, which an H200 filled";

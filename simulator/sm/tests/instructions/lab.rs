@@ -115,7 +115,10 @@ pub fn field_values(row: &Row, most: usize) -> Vec<Vec<u16>> {
         })
         .collect();
     let total: usize = choices.iter().map(Vec::len).product();
-    let step = total.div_ceil(most).max(1) | 1;
+    // A step that shares no factor with the number of all comes to every value of every field.
+    let shared =
+        |step: usize| (2..=step).any(|factor| step.is_multiple_of(factor) && total.is_multiple_of(factor));
+    let step = (total.div_ceil(most).max(1)..).find(|step| !shared(*step)).unwrap_or(1);
     (0..total)
         .step_by(step)
         .map(|mut index| {
@@ -220,6 +223,19 @@ pub fn forms(blank: &Instruction, writes_register: bool, immediates: &[u64]) -> 
         let parts = [Half::Upper, Half::Byte1, Half::Byte2, Half::Byte3];
         for part in halves.into_iter().chain(parts) {
             all.extend(changed(&first, slot, |_, half| *half = part));
+        }
+    }
+    // Crossed halves go with a condition that always holds.
+    let mut unconditional = first;
+    for &slot in &conditions {
+        let Operand::Predicate { uniform, .. } = first.operands()[slot] else { continue };
+        unconditional.set_operand(slot, Operand::Predicate { index: 7, negated: false, uniform });
+    }
+    if !conditions.is_empty()
+        && let Some(unconditional) = settle(&unconditional)
+    {
+        for &slot in &slots {
+            all.extend(changed(&unconditional, slot, |_, half| *half = Half::LowNegatedHigh));
         }
     }
     for slot in conditions {

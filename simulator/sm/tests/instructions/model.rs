@@ -117,10 +117,8 @@ fn keeps(i: &Instruction) -> bool {
 
 /// What all threads end with; `None` where there is no model of the form.
 pub fn expected(i: &Instruction, space: Space, given: &[Given; WARP]) -> Option<Vec<Thread>> {
-    let mut threads: Vec<Thread> = given
-        .iter()
-        .map(|given| Thread { result: BEFORE, predicate: false, slot: given.bytes() })
-        .collect();
+    let mut threads: Vec<Thread> =
+        given.iter().map(|given| Thread { result: BEFORE, predicate: false, slot: given.bytes() }).collect();
     match i.op {
         Op::Ldsm | Op::Stsm => matrices(i, given, &mut threads)?,
         Op::Shfl | Op::Vote | Op::Voteu | Op::Match | Op::Redux | Op::Elect => {
@@ -196,7 +194,8 @@ enum Kind {
 }
 
 fn elements(spelling: &str) -> Option<(Kind, usize, usize)> {
-    let float = |digits, lowest, flushes, bits, count| Some((Kind::Float(digits, lowest, flushes), bits, count));
+    let float =
+        |digits, lowest, flushes, bits, count| Some((Kind::Float(digits, lowest, flushes), bits, count));
     match spelling {
         "" | ".32" => Some((Kind::Unsigned, 32, 1)),
         ".S32" => Some((Kind::Signed, 32, 1)),
@@ -206,7 +205,8 @@ fn elements(spelling: &str) -> Option<(Kind, usize, usize)> {
         ".F64.RN" => float(53, -1074, false, 64, 1),
         _ => {
             let (name, rest) = spelling[1..].split_once('.')?;
-            let (name, count) = name.split_once('x').map_or((name, 1), |(name, n)| (name, n.parse().unwrap_or(0)));
+            let (name, count) =
+                name.split_once('x').map_or((name, 1), |(name, n)| (name, n.parse().unwrap_or(0)));
             match name {
                 "F32" => float(24, -149, rest.contains("FTZ"), 32, count),
                 "F16" => float(11, -24, false, 16, count),
@@ -236,7 +236,11 @@ fn atomic(i: &Instruction, space: Space, given: &Given, thread: &mut Thread) -> 
         let (was, x) = (of(old), of(operand));
         let becomes = match (i.op, function, kind) {
             (Op::AtomCas | Op::AtomgCas | Op::AtomsCas, ".CAS", _) => {
-                if was == x { of(second) } else { was }
+                if was == x {
+                    of(second)
+                } else {
+                    was
+                }
             }
             // The result is whether it was stored.
             (Op::AtomCas | Op::AtomgCas | Op::AtomsCast, "" | ".SPIN" | ".CAST" | ".CAST.SPIN", _) => {
@@ -276,8 +280,20 @@ fn integer(function: &str, signed: bool, bits: u32, old: u128, x: u128) -> Optio
         ".OR" => old | x,
         ".XOR" => old ^ x,
         // PTX: ((r >= s) ? 0 : r+1) and (((r == 0) || (r > s)) ? s : (r-1)).
-        ".INC" => if old >= x { 0 } else { old + 1 },
-        ".DEC" => if old == 0 || old > x { x } else { old - 1 },
+        ".INC" => {
+            if old >= x {
+                0
+            } else {
+                old + 1
+            }
+        }
+        ".DEC" => {
+            if old == 0 || old > x {
+                x
+            } else {
+                old - 1
+            }
+        }
         _ => return None,
     })
 }
@@ -295,7 +311,11 @@ struct Format {
 
 /// 2 to the power of a whole number, also where FP64 has it as a subnormal number.
 fn power(exponent: i32) -> f64 {
-    if exponent >= -1022 { f64::from_bits(((exponent + 1023) as u64) << 52) } else { f64::from_bits(1 << (exponent + 1074)) }
+    if exponent >= -1022 {
+        f64::from_bits(((exponent + 1023) as u64) << 52)
+    } else {
+        f64::from_bits(1 << (exponent + 1074))
+    }
 }
 
 impl Format {
@@ -323,7 +343,8 @@ impl Format {
 
     fn value(self, x: u128) -> f64 {
         let magnitude = x & (self.sign() - 1);
-        let (exponent, fraction) = ((magnitude >> self.fraction()) as i32, magnitude & ((1 << self.fraction()) - 1));
+        let (exponent, fraction) =
+            ((magnitude >> self.fraction()) as i32, magnitude & ((1 << self.fraction()) - 1));
         let value = if magnitude >= self.infinity() {
             f64::INFINITY
         } else if exponent == 0 {
@@ -449,8 +470,10 @@ fn exchange(i: &Instruction, given: &[Given; WARP], threads: &mut [Thread]) -> O
         }
         _ => false,
     };
-    let wants_predicate = i.operands().iter().any(|operand| matches!(operand, Operand::Predicate { index: 2, .. }));
-    let ballot = |f: &dyn Fn(usize) -> bool| (0..WARP).fold(0u32, |all, lane| all | u32::from(f(lane)) << lane);
+    let wants_predicate =
+        i.operands().iter().any(|operand| matches!(operand, Operand::Predicate { index: 2, .. }));
+    let ballot =
+        |f: &dyn Fn(usize) -> bool| (0..WARP).fold(0u32, |all, lane| all | u32::from(f(lane)) << lane);
     let source = |slot: usize, lane: usize| match i.operands()[slot] {
         Operand::Immediate { bits, .. } => Some(bits as u32),
         Operand::Register { index, .. } => match index {

@@ -703,8 +703,11 @@ pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: 
             let function = Function::from_code(i.field(F::Function)?)?;
             match text(F::Float32) {
                 "" => word(mufu::mufu(function, o.f32(0))),
-                ".F16" => word(mufu::mufu_half(function, o.part(0) as u16, HalfFormat::F16)),
-                _ => None,
+                name => {
+                    let format = if name == ".F16" { HalfFormat::F16 } else { HalfFormat::Bf16 };
+                    let half = signs(o.part(0) & 0xffff, 15, o.marks[0]);
+                    word(mufu::mufu_half(function, half as u16, format))
+                }
             }
         }
         _ => None,
