@@ -1,6 +1,6 @@
 //! The ring of a channel: GPFIFO entries, control entries, and the control words that user space and host share.
 
-use crate::{Bits, BitsMut, FieldError, layout};
+use crate::{BitsMut, Field, FieldError, layout};
 
 layout! {
     /// One ring entry of 8 bytes (`NVC56F_GP_ENTRY*` in `clc56f.h`).
@@ -91,10 +91,7 @@ impl Entry {
 
     /// The entry in 8 bytes. Every number is an entry; which control opcodes exist depends on the generation.
     pub fn decode(raw: u64) -> Self {
-        let bytes = raw.to_le_bytes();
-        let bits = Bits::new(&bytes);
-        // The rows lie inside 64 bits (asserted where they are declared), so no read can fail.
-        let get = |field| bits.get(field).unwrap_or(0);
+        let get = |field: &Field| field.decode(raw);
         let length = get(&GP_ENTRY::LENGTH) as u32;
         if length == 0 {
             return Self::Control {

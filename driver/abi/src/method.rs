@@ -1,6 +1,6 @@
 //! Pushbuffer methods: the header word in all its forms, and class tables of methods with their fields.
 
-use crate::{Bits, Field, Layout, layout};
+use crate::{Field, Layout, layout};
 
 layout! {
     /// The header word of a pushbuffer segment (`NVC56F_DMA_*` in `clc56f.h`).
@@ -147,26 +147,18 @@ impl Header {
     pub fn decode(word: u32) -> Result<Self, HeaderError> {
         use METHOD_HEADER as H;
         use METHOD_HEADER::{SEC_OP, TERT_OP};
-        let bytes = word.to_le_bytes();
-        let bits = Bits::new(&bytes);
-        let get = |field: &Field| bits.get(field);
-        let subchannel = get(&H::SUBCHANNEL)? as u8;
-        let current = |form, count| -> Result<Self, HeaderError> {
-            Ok(Self { form, subchannel, address: get(&H::ADDRESS)? as u32, count })
-        };
-        let old = |form| -> Result<Self, HeaderError> {
-            Ok(Self {
-                form,
-                subchannel,
-                address: get(&H::ADDRESS_OLD)? as u32,
-                count: get(&H::COUNT_OLD)? as u32,
-            })
+        let get = |field: &Field| field.decode(word.into());
+        let subchannel = get(&H::SUBCHANNEL) as u8;
+        let current = |form, count| Ok(Self { form, subchannel, address: get(&H::ADDRESS) as u32, count });
+        let old = |form| {
+            let (address, count) = (get(&H::ADDRESS_OLD) as u32, get(&H::COUNT_OLD) as u32);
+            Ok(Self { form, subchannel, address, count })
         };
         let bare = |form| Ok(Self { form, subchannel: 0, address: 0, count: 0 });
-        let count = get(&H::COUNT)? as u32;
-        let mask = get(&H::SUBDEVICE_MASK)? as u16;
-        match get(&SEC_OP)? {
-            SEC_OP::GRP0_USE_TERT => match get(&TERT_OP)? {
+        let count = get(&H::COUNT) as u32;
+        let mask = get(&H::SUBDEVICE_MASK) as u16;
+        match get(&SEC_OP) {
+            SEC_OP::GRP0_USE_TERT => match get(&TERT_OP) {
                 TERT_OP::GRP0_SET_SUB_DEV_MASK => bare(Form::SetSubDeviceMask(mask)),
                 TERT_OP::GRP0_STORE_SUB_DEV_MASK => bare(Form::StoreSubDeviceMask(mask)),
                 TERT_OP::GRP0_USE_SUB_DEV_MASK => bare(Form::UseSubDeviceMask),
