@@ -332,7 +332,7 @@ fn ciphered(key: u32) -> u32 {
         table.swap(k, usize::from(j));
     }
     (1..17).fold(0u32, |r, k| {
-        let at = table[k].wrapping_add(table[k * usize::from(j) & 255]);
+        let at = table[k].wrapping_add(table[(k * usize::from(j)) & 255]);
         r.wrapping_mul(31).wrapping_add(table[usize::from(at)].into())
     })
 }

@@ -61,7 +61,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Runs targets in turns until the end.
 fn thread(work: &[Work], number: usize, settings: &Settings, end: Instant, now: &Now, failed: &AtomicBool) {
-    let mut random = Random::new(settings.seed << 16 | number as u64 + 1);
+    let mut random = Random::new(settings.seed << 16 | (number as u64 + 1));
     // Threads begin with different targets.
     for turn in number.. {
         let work = &work[turn % work.len()];

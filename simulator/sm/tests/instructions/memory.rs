@@ -380,8 +380,8 @@ impl Bench {
             f.push(Op::Sel, &[], &held);
             f.access(Op::Stg, at::OUTPUT, out + 16, at::SCRATCH);
             for quad in 0..4 {
-                f.access(load, at::OFFSET, 16 * i32::from(quad), at::SCRATCH);
-                f.access(Op::Stg, at::OUTPUT, out + 64 + 16 * i32::from(quad), at::SCRATCH);
+                f.access(load, at::OFFSET, 16 * quad, at::SCRATCH);
+                f.access(Op::Stg, at::OUTPUT, out + 64 + 16 * quad, at::SCRATCH);
             }
         }
         f.push(Op::Exit, &[], &[]);
