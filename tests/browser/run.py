@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Opens the page of a capture in a headless browser, clicks through it, and keeps screenshots; reads the trace as well.
+"""Opens the page of a capture in a headless browser, clicks through it, and keeps screenshots; reads the trace as well, and
+opens it in Perfetto.
 
-    python3 tests/browser/run.py [--mockgpu target/debug/mockgpu] [--screenshots FOLDER]
+    python3 tests/browser/run.py [--mockgpu target/debug/mockgpu] [--screenshots FOLDER] [--perfetto FOLDER]
 
-Needs Chromium (or Chrome) and a built mockgpu; nothing of the network.
+Needs Chromium (or Chrome) and a built mockgpu. Perfetto's interface is fetched with pip into its folder if it is not there;
+where pip gives nothing, that is told and the trace is read without it.
 """
 
 import argparse
@@ -14,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import perfetto
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
@@ -79,10 +83,33 @@ def read_trace(events):
     }
 
 
+def in_perfetto(browser, folder, trace, screenshots):
+    """What Perfetto's own interface shows of a trace."""
+    folder.mkdir(parents=True, exist_ok=True)
+    interface = perfetto.fetch(folder)
+    if interface is None:
+        print("pip does not give Perfetto's interface: the trace is NOT opened in it")
+        return {}
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = sorted(event["name"] for event in events if event["ph"] == "X")
+    tracks = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+    found = perfetto.look(browser, interface, trace, screenshots and screenshots.resolve() / "perfetto.png")
+    return {
+        "Perfetto reads the trace without complaint": not found["trouble"],
+        "Perfetto finds every slice by its name": sorted(found["slices"]) == names,
+        "Perfetto finds every track": tracks <= set(found["tracks"]),
+        "Perfetto finds every arrow": found["flows"] == [str(sum(event["ph"] == "s" for event in events))],
+        "Perfetto shows channels, grids and workers": all(
+            any(line.startswith(start) for line in found["shown"]) for start in ("channel 0x", "grids", "SM worker 0")
+        ),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mockgpu", type=pathlib.Path, default=ROOT / "target/debug/mockgpu")
     parser.add_argument("--screenshots", type=pathlib.Path)
+    parser.add_argument("--perfetto", type=pathlib.Path, default=ROOT / "target/browser/perfetto")
     options = parser.parse_args()
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
@@ -105,6 +132,7 @@ def main():
             sys.exit("the page's script did not run to its end")
         seen = json.loads(found[1])
         traced = read_trace(json.loads(trace.read_text())["traceEvents"])
+        traced.update(in_perfetto(browser, options.perfetto, trace, options.screenshots))
         if options.screenshots:
             last = len(json.loads(re.search(r"^const capture = (.*);$", text, re.M)[1])["submissions"])
             for name, shown in (("first", 1), ("launch", last - 1)):
