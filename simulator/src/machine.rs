@@ -156,10 +156,12 @@ impl Builder {
 #[derive(Debug)]
 struct ClientMapping {
     length: u64,
+    /// What is mapped, from which byte on.
+    memory: (Arc<Backing>, u64),
     /// The UVM file whose managed memory this is, by serial.
     uvm: Option<u64>,
-    /// The GPU and the page behind it, where the mapping is a doorbell page.
-    doorbell: Option<(Arc<Host>, Arc<Backing>)>,
+    /// The GPU behind it, where the mapping is a doorbell page.
+    doorbell: Option<Arc<Host>>,
 }
 
 /// A computer with simulated GPUs and the kernel module for them.
@@ -344,7 +346,9 @@ impl Machine {
         let mut mappings = self.mappings();
         match view.backing.map_for_client(mapping.address, view.offset, mapping.length, true) {
             Ok(address) => {
-                let entry = ClientMapping { length: mapping.length, uvm: Some(serial), doorbell: None };
+                let memory = (view.backing, view.offset);
+                let entry =
+                    ClientMapping { length: mapping.length, memory, uvm: Some(serial), doorbell: None };
                 mappings.insert(address, entry);
                 Ok(address)
             }
@@ -444,7 +448,18 @@ impl Machine {
         if u64::from(offset) + 4 > mapping.length || !offset.is_multiple_of(4) {
             return Err(Errno::EFAULT);
         }
-        mapping.doorbell.clone().ok_or(Errno::EFAULT)
+        let host = mapping.doorbell.clone().ok_or(Errno::EFAULT)?;
+        Ok((host, Arc::clone(&mapping.memory.0)))
+    }
+
+    /// Reads what a mapping that [`Ioctl::mmap`] gave shows, without a call of the host system; false where no one mapping
+    /// shows all of it.
+    pub fn read_mapped(&self, address: u64, to: &mut [u8]) -> bool {
+        let mappings = self.mappings();
+        let Some((start, mapping)) = mappings.range(..=address).next_back() else { return false };
+        let (inside, (memory, offset)) = (address - start, &mapping.memory);
+        let fits = inside.checked_add(to.len() as u64).is_some_and(|end| end <= mapping.length);
+        fits && memory.read(offset + inside, to).is_ok()
     }
 }
 
@@ -540,8 +555,8 @@ impl Ioctl for Machine {
         let mut mappings = self.mappings();
         let address =
             context.backing.map_for_client(mapping.address, context.offset, length, !context.read_only)?;
-        let doorbell = doorbell.map(|host| (host, Arc::clone(&context.backing)));
-        mappings.insert(address, ClientMapping { length: mapping.length, uvm: None, doorbell });
+        let memory = (context.backing, context.offset);
+        mappings.insert(address, ClientMapping { length: mapping.length, memory, uvm: None, doorbell });
         Ok(address)
     }
 

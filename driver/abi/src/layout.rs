@@ -209,12 +209,12 @@ fn element(field: &Field, index: u32, bits: usize) -> Result<std::ops::Range<usi
 
 /// Reads fields of little-endian bytes.
 #[derive(Clone, Copy)]
-pub struct Bits<'a>(&'a BitSlice<u8, Lsb0>);
+pub struct Bits<'a>(&'a [u8]);
 
 impl<'a> Bits<'a> {
     /// A view of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes.view_bits())
+        Self(bytes)
     }
 
     /// The value of a plain field, or of an array's first element.
@@ -224,14 +224,22 @@ impl<'a> Bits<'a> {
 
     /// The value of one element.
     pub fn get_at(&self, field: &Field, index: u32) -> Result<u64, FieldError> {
-        let range = element(field, index, self.0.len())?;
-        Ok(self.0[range].load_le::<u64>() << field.shift)
+        let range = element(field, index, self.0.len() * 8)?;
+        let (first, inside) = (range.start / 8, range.start % 8);
+        // Nearly every field lies in eight bytes that are there, which are much faster to load than any bits.
+        let raw = match self.0.get(first..).and_then(|rest| rest.first_chunk()) {
+            Some(eight) if inside + range.len() <= 64 => {
+                u64::from_le_bytes(*eight) >> inside & (u64::MAX >> (64 - range.len()))
+            }
+            _ => self.0.view_bits::<Lsb0>()[range].load_le::<u64>(),
+        };
+        Ok(raw << field.shift)
     }
 }
 
 impl fmt::Debug for Bits<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bits({})", self.0.len())
+        write!(f, "Bits({})", self.0.len() * 8)
     }
 }
 

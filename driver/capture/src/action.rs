@@ -4,18 +4,20 @@
 //! state that a later method uses, and what was uploaded inline (which is how NVIDIA's own driver writes its launch
 //! descriptors).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashSet;
 
 use nv_abi::{
     Field,
     arch::Generation,
     compute::HOPPER_COMPUTE_A as compute,
     copy::HOPPER_DMA_COPY_A as copy,
-    dump::{Call, Packet, Subchannels, packets},
+    dump::{Packet, Subchannels, packets},
     host::{self, HOPPER_CHANNEL_GPFIFO_A as channel},
-    method::Method,
-    qmd::{self, Version},
+    method::{ClassTable, Method, Write, class_table, walk},
+    qmd::{self, Links, Version},
 };
+
+use crate::contents::Contents;
 
 /// Something that a segment makes the GPU do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,11 +149,14 @@ pub struct Step {
 pub struct Stream {
     subchannels: Subchannels,
     generation: Generation,
-    /// Last data word by subchannel and method address.
-    state: HashMap<(u8, u32), u32>,
+    /// Last data words by subchannel, then by method address in words. The host's own are those of subchannel 0.
+    state: [Vec<u32>; 8],
+    /// What the methods of each subchannel's class do, and those of the host.
+    roles: [Roles; 8],
+    host: Roles,
     upload: Option<Pending>,
-    /// What was uploaded, by address.
-    written: BTreeMap<u64, Vec<u8>>,
+    /// What was uploaded.
+    written: Contents,
 }
 
 /// An upload whose bytes are still arriving.
@@ -181,15 +186,25 @@ impl Stream {
         Self {
             subchannels: Subchannels::new(generation),
             generation,
-            state: HashMap::new(),
+            state: Default::default(),
+            roles: Default::default(),
+            host: Roles::of(generation.host_methods(), HOST),
             upload: None,
-            written: BTreeMap::new(),
+            written: Contents::default(),
         }
     }
 
     /// As if SET_OBJECT with this class had been sent.
     pub fn bind(&mut self, subchannel: u8, class: u32) {
         self.subchannels.bind(subchannel, class);
+        self.bound(subchannel, class);
+    }
+
+    /// A class was put on a subchannel.
+    fn bound(&mut self, subchannel: u8, class: u32) {
+        if let Some(roles) = self.roles.get_mut(usize::from(subchannel)) {
+            *roles = Roles::of_class(class);
+        }
         if let Some(generation) = Generation::of_compute_class(class) {
             self.generation = generation;
         }
@@ -210,53 +225,14 @@ impl Stream {
         self.generation.qmd_version()
     }
 
-    /// Notes an upload. What it covers of earlier ones is forgotten.
-    fn write(&mut self, address: u64, bytes: &[u8]) {
-        let end = address + bytes.len() as u64;
-        let below = self.written.range(..end).rev();
-        let old: Vec<u64> = below
-            .take_while(|(start, old)| *start + old.len() as u64 > address)
-            .map(|(start, _)| *start)
-            .collect();
-        for start in old {
-            let Some(mut head) = self.written.remove(&start) else { continue };
-            if let Some(skip) = end.checked_sub(start).filter(|skip| *skip < head.len() as u64) {
-                self.written.insert(end, head[skip as usize..].to_vec());
-            }
-            if start < address {
-                head.truncate((address - start) as usize);
-                self.written.insert(start, head);
-            }
-        }
-        self.written.insert(address, bytes.to_vec());
-    }
-
     /// Bytes that inline uploads wrote, if all of them are known.
     pub fn written(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
-        let found = self.written_part(address, bytes)?;
-        (found.len() == bytes).then_some(found)
+        self.written.read(address, bytes)
     }
 
-    /// The same up to the last byte that was written, with zeroes in between: clients declare longer banks than they
-    /// fill. `None` if the first byte was not written.
+    /// The same up to the last byte that was written; see [`Contents::read_part`].
     pub fn written_part(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
-        let end = address.checked_add(bytes as u64)?;
-        let (first, _) = self.written.range(..=address).next_back()?;
-        let mut found = Vec::new();
-        for (start, data) in self.written.range(*first..end) {
-            let skip = address.saturating_sub(*start) as usize;
-            let Some(data) = data.get(skip..).filter(|data| !data.is_empty()) else { continue };
-            let at = (start + skip as u64 - address) as usize;
-            let data = &data[..data.len().min(bytes - at)];
-            found.resize(at + data.len(), 0);
-            found[at..].copy_from_slice(data);
-        }
-        let begins = self
-            .written
-            .range(..=address)
-            .next_back()
-            .is_some_and(|(start, data)| address - start < data.len() as u64);
-        (begins && !found.is_empty()).then_some(found)
+        self.written.read_part(address, bytes)
     }
 
     /// The packets and the actions of a segment.
@@ -273,9 +249,16 @@ impl Stream {
                 }
             };
             for call in &packet.calls {
-                if let Some(action) = self.call(header.subchannel, &packet.owner, call) {
-                    steps.push(Step { offset: call.offset, action });
-                }
+                let other = || {
+                    Some(Action::Method {
+                        owner: packet.owner.clone().into_owned(),
+                        name: call.name(),
+                        data: call.word,
+                        text: call.text(),
+                    })
+                };
+                let action = self.call(header.subchannel, call.address, call.word, &other);
+                steps.extend(action.map(|action| Step { offset: call.offset, action }));
             }
             if packet.missing > 0 {
                 steps.push(broken(format!("the segment ends {} words too early", packet.missing)));
@@ -284,161 +267,72 @@ impl Stream {
         (found, steps)
     }
 
+    /// The actions of a segment up to where it is broken, without [`Action::Method`]: a small part of the work.
+    pub(crate) fn follow(&mut self, words: &[u32]) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for Write { subchannel, address, data, .. } in walk(words).map_while(Result::ok) {
+            if address == 0 {
+                self.subchannels.bind(subchannel, data & 0xffff);
+            }
+            actions.extend(self.call(subchannel, address, data, &|| None));
+        }
+        actions
+    }
+
     fn get(&self, subchannel: u8, method: &Method) -> u32 {
-        self.state.get(&(subchannel, method.address)).copied().unwrap_or(0)
+        let words = self.state.get(usize::from(subchannel));
+        words.and_then(|words| words.get(method.address as usize / 4)).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, subchannel: u8, address: u32, word: u32) {
+        let Some(words) = self.state.get_mut(usize::from(subchannel)) else { return };
+        let at = address as usize / 4;
+        if words.len() <= at {
+            words.resize((at + 1).next_multiple_of(1 << 8), 0);
+        }
+        words[at] = word;
     }
 
     fn address(&self, subchannel: u8, upper: &Method, lower: &Method) -> u64 {
         u64::from(self.get(subchannel, upper)) << 32 | u64::from(self.get(subchannel, lower))
     }
 
-    fn call(&mut self, subchannel: u8, owner: &str, call: &Call) -> Option<Action> {
-        // Host methods are the channel's own, whatever the subchannel.
-        let slot = if call.address < host::METHODS_END { 0 } else { subchannel };
-        self.state.insert((slot, call.address), call.word);
-        if call.address == 0 {
-            let class = call.word & 0xffff;
-            if let Some(generation) = Generation::of_compute_class(class) {
-                self.generation = generation;
-            }
-            return Some(Action::Bind { subchannel, class });
-        }
-        let other = || {
-            Some(Action::Method {
-                owner: owner.to_owned(),
-                name: call.name(),
-                data: call.word,
-                text: call.text(),
-            })
-        };
-        let Some((method, _)) = call.method else { return other() };
-        if call.address < host::METHODS_END {
-            return self.host(method, call.word, other);
-        }
-        let class = self.subchannels.class(subchannel).unwrap_or(0);
-        if nv_abi::copy::CLASSES.iter().any(|table| table.number == class) {
-            self.copy(subchannel, method, call.word, other)
-        } else {
-            self.compute(subchannel, method, call.word, other)
-        }
-    }
-
-    fn host(&self, method: &Method, data: u32, other: impl Fn() -> Option<Action>) -> Option<Action> {
-        use channel::SEM_EXECUTE as e;
-        match method.name {
-            "SEM_ADDR_LO" | "SEM_ADDR_HI" | "SEM_PAYLOAD_LO" | "SEM_PAYLOAD_HI" | "SEMAPHOREA"
-            | "SEMAPHOREB" | "SEMAPHOREC" => None,
-            "SEM_EXECUTE" => {
-                let address = self.address(0, &channel::SEM_ADDR_HI, &channel::SEM_ADDR_LO);
-                let wide = field(data, &e::PAYLOAD_SIZE) != 0;
-                let payload = match wide {
-                    true => self.address(0, &channel::SEM_PAYLOAD_HI, &channel::SEM_PAYLOAD_LO),
-                    false => self.get(0, &channel::SEM_PAYLOAD_LO).into(),
-                };
-                let number = u64::from(field(data, &e::OPERATION));
-                let operation = e::OPERATION.enumerant(number).unwrap_or("(no such operation)");
-                Some(match number {
-                    e::OPERATION::RELEASE | e::OPERATION::REDUCTION => Action::Release {
-                        address,
-                        payload,
-                        wide,
-                        operation,
-                        wait_for_idle: field(data, &e::RELEASE_WFI) != 0,
-                        timestamp: field(data, &e::RELEASE_TIMESTAMP) != 0,
-                    },
-                    _ => Action::Acquire { address, payload, wide, operation },
-                })
-            }
-            "SEMAPHORED" => {
-                use channel::SEMAPHORED as d;
-                let address = self.address(0, &channel::SEMAPHOREA, &channel::SEMAPHOREB);
-                let payload = self.get(0, &channel::SEMAPHOREC).into();
-                let number = u64::from(field(data, &d::OPERATION));
-                let operation = d::OPERATION.enumerant(number).unwrap_or("(no such operation)");
-                Some(match number {
-                    d::OPERATION::RELEASE | d::OPERATION::REDUCTION => Action::Release {
-                        address,
-                        payload,
-                        wide: false,
-                        operation,
-                        wait_for_idle: field(data, &d::RELEASE_WFI) == 0,
-                        timestamp: field(data, &d::RELEASE_SIZE) == 0,
-                    },
-                    _ => Action::Acquire { address, payload, wide: false, operation },
-                })
-            }
-            "WFI" => Some(Action::WaitForIdle),
-            _ => other(),
-        }
-    }
-
-    fn compute(
+    /// What a data word does; `other` says it of a word that is no part of any action here.
+    fn call(
         &mut self,
         subchannel: u8,
-        method: &Method,
-        data: u32,
-        other: impl Fn() -> Option<Action>,
+        address: u32,
+        word: u32,
+        other: &dyn Fn() -> Option<Action>,
     ) -> Option<Action> {
-        match method.name {
-            "OFFSET_OUT_UPPER"
-            | "OFFSET_OUT"
-            | "LINE_LENGTH_IN"
-            | "LINE_COUNT"
-            | "SEND_PCAS_A"
-            | "SET_REPORT_SEMAPHORE_A"
-            | "SET_REPORT_SEMAPHORE_B"
-            | "SET_REPORT_SEMAPHORE_C"
-            | "SET_REPORT_SEMAPHORE_PAYLOAD_LOWER"
-            | "SET_REPORT_SEMAPHORE_PAYLOAD_UPPER"
-            | "SET_REPORT_SEMAPHORE_ADDRESS_LOWER"
-            | "SET_REPORT_SEMAPHORE_ADDRESS_UPPER"
-            | "SET_SHADER_LOCAL_MEMORY_A" => None,
-            "LAUNCH_DMA" => {
-                let lines = self.get(subchannel, &compute::LINE_COUNT).max(1) as usize;
-                let length = self.get(subchannel, &compute::LINE_LENGTH_IN) as usize;
-                self.upload = Some(Pending {
-                    address: self.address(subchannel, &compute::OFFSET_OUT_UPPER, &compute::OFFSET_OUT),
-                    length: length.saturating_mul(lines),
-                    bytes: Vec::new(),
-                });
-                None
-            }
-            "LOAD_INLINE_DATA" => {
-                let pending = self.upload.as_mut()?;
-                pending.bytes.extend(data.to_le_bytes());
-                if pending.bytes.len() < pending.length {
-                    return None;
-                }
-                let Pending { address, length, mut bytes } = self.upload.take()?;
-                bytes.truncate(length);
-                if bytes.len() <= LONGEST_KEPT {
-                    self.write(address, &bytes);
-                }
-                Some(Action::Upload { address, bytes })
-            }
-            "SEND_SIGNALING_PCAS_B" | "SEND_SIGNALING_PCAS2_B" | "SEND_PCAS_B" => {
-                let qmd = u64::from(self.get(subchannel, &compute::SEND_PCAS_A)) << 8;
-                let action = match method.name {
-                    "SEND_SIGNALING_PCAS2_B" => {
-                        let number = field(data, &compute::SEND_SIGNALING_PCAS2_B::PCAS_ACTION);
-                        let name = compute::SEND_SIGNALING_PCAS2_B::PCAS_ACTION.enumerant(number.into());
-                        name.map_or_else(|| format!("action {number}"), str::to_owned)
-                    }
-                    name => format!("{name} {data:#x}"),
-                };
-                let inline = self.written(qmd, self.qmd_version().bytes());
-                Some(Action::Launch { qmd, action, inline })
-            }
-            "SET_REPORT_SEMAPHORE_D" => Some(Action::Report {
+        // Host methods are the channel's own, whatever the subchannel.
+        let is_host = address < host::METHODS_END;
+        self.set(if is_host { 0 } else { subchannel }, address, word);
+        if address == 0 {
+            let class = word & 0xffff;
+            self.bound(subchannel, class);
+            return Some(Action::Bind { subchannel, class });
+        }
+        let roles = if is_host { Some(&self.host) } else { self.roles.get(usize::from(subchannel)) };
+        match roles.map_or(Role::Other, |roles| roles.role(address)) {
+            Role::Other => other(),
+            Role::Part => None,
+            Role::SemaphoreExecute => Some(self.semaphore_execute(word)),
+            Role::SemaphoreD => Some(self.semaphore_d(word)),
+            Role::WaitForIdle => Some(Action::WaitForIdle),
+            Role::Upload => self.begin_upload(subchannel),
+            Role::InlineData => self.inline_data(word),
+            Role::Launch(method) => Some(self.launch(subchannel, method, word)),
+            Role::Report => Some(Action::Report {
                 address: self.address(
                     subchannel,
                     &compute::SET_REPORT_SEMAPHORE_A,
                     &compute::SET_REPORT_SEMAPHORE_B,
                 ),
                 payload: self.get(subchannel, &compute::SET_REPORT_SEMAPHORE_C).into(),
-                execute: data,
+                execute: word,
             }),
-            "REPORT_SEMAPHORE_EXECUTE" => Some(Action::Report {
+            Role::ReportExecute => Some(Action::Report {
                 address: self.address(
                     subchannel,
                     &compute::SET_REPORT_SEMAPHORE_ADDRESS_UPPER,
@@ -449,69 +343,252 @@ impl Stream {
                     &compute::SET_REPORT_SEMAPHORE_PAYLOAD_UPPER,
                     &compute::SET_REPORT_SEMAPHORE_PAYLOAD_LOWER,
                 ),
-                execute: data,
+                execute: word,
             }),
-            "INVALIDATE_SHADER_CACHES_NO_WFI" => Some(Action::Invalidate { data, wait_for_idle: false }),
-            "INVALIDATE_SHADER_CACHES" => Some(Action::Invalidate { data, wait_for_idle: true }),
-            "WAIT_FOR_IDLE" => Some(Action::WaitForIdle),
-            "SET_SHADER_LOCAL_MEMORY_B" => Some(Action::LocalMemory {
+            Role::Invalidate { wait_for_idle } => Some(Action::Invalidate { data: word, wait_for_idle }),
+            Role::LocalMemory => Some(Action::LocalMemory {
                 address: self.address(
                     subchannel,
                     &compute::SET_SHADER_LOCAL_MEMORY_A,
                     &compute::SET_SHADER_LOCAL_MEMORY_B,
                 ),
             }),
-            _ => other(),
+            Role::Copy => Some(self.copy(subchannel, word)),
         }
     }
 
-    fn copy(
-        &self,
-        subchannel: u8,
-        method: &Method,
-        data: u32,
-        other: impl Fn() -> Option<Action>,
-    ) -> Option<Action> {
-        use copy::LAUNCH_DMA as l;
-        match method.name {
-            "OFFSET_IN_UPPER"
-            | "OFFSET_IN_LOWER"
-            | "OFFSET_OUT_UPPER"
-            | "OFFSET_OUT_LOWER"
-            | "PITCH_IN"
-            | "PITCH_OUT"
-            | "LINE_LENGTH_IN"
-            | "LINE_COUNT"
-            | "SET_SEMAPHORE_A"
-            | "SET_SEMAPHORE_B"
-            | "SET_SEMAPHORE_PAYLOAD"
-            | "SET_SEMAPHORE_PAYLOAD_UPPER" => None,
-            "LAUNCH_DMA" => {
-                let number = u64::from(field(data, &l::DATA_TRANSFER_TYPE));
-                let wide = field(data, &l::SEMAPHORE_PAYLOAD_SIZE) != 0;
-                let upper = if wide { self.get(subchannel, &copy::SET_SEMAPHORE_PAYLOAD_UPPER) } else { 0 };
-                let semaphore = (
-                    self.address(subchannel, &copy::SET_SEMAPHORE_A, &copy::SET_SEMAPHORE_B),
-                    u64::from(upper) << 32 | u64::from(self.get(subchannel, &copy::SET_SEMAPHORE_PAYLOAD)),
-                );
-                if number == l::DATA_TRANSFER_TYPE::NONE {
-                    let (address, payload) = semaphore;
-                    return Some(Action::CopyRelease { address, payload, launch: data });
-                }
-                let several = field(data, &l::MULTI_LINE_ENABLE) != 0;
-                let pitch = |method| if several { self.get(subchannel, method) } else { 0 };
-                Some(Action::Copy {
-                    source: self.address(subchannel, &copy::OFFSET_IN_UPPER, &copy::OFFSET_IN_LOWER),
-                    destination: self.address(subchannel, &copy::OFFSET_OUT_UPPER, &copy::OFFSET_OUT_LOWER),
-                    line: self.get(subchannel, &copy::LINE_LENGTH_IN),
-                    lines: if several { self.get(subchannel, &copy::LINE_COUNT) } else { 1 },
-                    pitches: [pitch(&copy::PITCH_IN), pitch(&copy::PITCH_OUT)],
-                    release: (field(data, &l::SEMAPHORE_TYPE) != 0).then_some(semaphore),
-                    launch: data,
-                })
-            }
-            _ => other(),
+    fn semaphore_execute(&self, data: u32) -> Action {
+        use channel::SEM_EXECUTE as e;
+        let address = self.address(0, &channel::SEM_ADDR_HI, &channel::SEM_ADDR_LO);
+        let wide = field(data, &e::PAYLOAD_SIZE) != 0;
+        let payload = match wide {
+            true => self.address(0, &channel::SEM_PAYLOAD_HI, &channel::SEM_PAYLOAD_LO),
+            false => self.get(0, &channel::SEM_PAYLOAD_LO).into(),
+        };
+        let number = u64::from(field(data, &e::OPERATION));
+        let operation = e::OPERATION.enumerant(number).unwrap_or("(no such operation)");
+        match number {
+            e::OPERATION::RELEASE | e::OPERATION::REDUCTION => Action::Release {
+                address,
+                payload,
+                wide,
+                operation,
+                wait_for_idle: field(data, &e::RELEASE_WFI) != 0,
+                timestamp: field(data, &e::RELEASE_TIMESTAMP) != 0,
+            },
+            _ => Action::Acquire { address, payload, wide, operation },
         }
+    }
+
+    fn semaphore_d(&self, data: u32) -> Action {
+        use channel::SEMAPHORED as d;
+        let address = self.address(0, &channel::SEMAPHOREA, &channel::SEMAPHOREB);
+        let payload = self.get(0, &channel::SEMAPHOREC).into();
+        let number = u64::from(field(data, &d::OPERATION));
+        let operation = d::OPERATION.enumerant(number).unwrap_or("(no such operation)");
+        match number {
+            d::OPERATION::RELEASE | d::OPERATION::REDUCTION => Action::Release {
+                address,
+                payload,
+                wide: false,
+                operation,
+                wait_for_idle: field(data, &d::RELEASE_WFI) == 0,
+                timestamp: field(data, &d::RELEASE_SIZE) == 0,
+            },
+            _ => Action::Acquire { address, payload, wide: false, operation },
+        }
+    }
+
+    fn begin_upload(&mut self, subchannel: u8) -> Option<Action> {
+        let lines = self.get(subchannel, &compute::LINE_COUNT).max(1) as usize;
+        let length = self.get(subchannel, &compute::LINE_LENGTH_IN) as usize;
+        self.upload = Some(Pending {
+            address: self.address(subchannel, &compute::OFFSET_OUT_UPPER, &compute::OFFSET_OUT),
+            length: length.saturating_mul(lines),
+            bytes: Vec::new(),
+        });
+        None
+    }
+
+    fn inline_data(&mut self, data: u32) -> Option<Action> {
+        let pending = self.upload.as_mut()?;
+        pending.bytes.extend(data.to_le_bytes());
+        if pending.bytes.len() < pending.length {
+            return None;
+        }
+        let Pending { address, length, mut bytes } = self.upload.take()?;
+        bytes.truncate(length);
+        if bytes.len() <= LONGEST_KEPT {
+            self.written.write(address, &bytes);
+        }
+        Some(Action::Upload { address, bytes })
+    }
+
+    fn launch(&self, subchannel: u8, method: &str, data: u32) -> Action {
+        use compute::SEND_SIGNALING_PCAS2_B::PCAS_ACTION;
+        let qmd = u64::from(self.get(subchannel, &compute::SEND_PCAS_A)) << 8;
+        let action = if method == compute::SEND_SIGNALING_PCAS2_B.name {
+            let number = field(data, &PCAS_ACTION);
+            PCAS_ACTION.enumerant(number.into()).map_or_else(|| format!("action {number}"), str::to_owned)
+        } else {
+            format!("{method} {data:#x}")
+        };
+        let inline = self.written(qmd, self.qmd_version().bytes());
+        Action::Launch { qmd, action, inline }
+    }
+
+    fn copy(&self, subchannel: u8, data: u32) -> Action {
+        use copy::LAUNCH_DMA as l;
+        let number = u64::from(field(data, &l::DATA_TRANSFER_TYPE));
+        let wide = field(data, &l::SEMAPHORE_PAYLOAD_SIZE) != 0;
+        let upper = if wide { self.get(subchannel, &copy::SET_SEMAPHORE_PAYLOAD_UPPER) } else { 0 };
+        let semaphore = (
+            self.address(subchannel, &copy::SET_SEMAPHORE_A, &copy::SET_SEMAPHORE_B),
+            u64::from(upper) << 32 | u64::from(self.get(subchannel, &copy::SET_SEMAPHORE_PAYLOAD)),
+        );
+        if number == l::DATA_TRANSFER_TYPE::NONE {
+            let (address, payload) = semaphore;
+            return Action::CopyRelease { address, payload, launch: data };
+        }
+        let several = field(data, &l::MULTI_LINE_ENABLE) != 0;
+        let pitch = |method| if several { self.get(subchannel, method) } else { 0 };
+        Action::Copy {
+            source: self.address(subchannel, &copy::OFFSET_IN_UPPER, &copy::OFFSET_IN_LOWER),
+            destination: self.address(subchannel, &copy::OFFSET_OUT_UPPER, &copy::OFFSET_OUT_LOWER),
+            line: self.get(subchannel, &copy::LINE_LENGTH_IN),
+            lines: if several { self.get(subchannel, &copy::LINE_COUNT) } else { 1 },
+            pitches: [pitch(&copy::PITCH_IN), pitch(&copy::PITCH_OUT)],
+            release: (field(data, &l::SEMAPHORE_TYPE) != 0).then_some(semaphore),
+            launch: data,
+        }
+    }
+}
+
+/// What a method has to do with actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Nothing: its data word is an action of its own.
+    Other,
+    /// Its data word is a part of what another one triggers.
+    Part,
+    SemaphoreExecute,
+    SemaphoreD,
+    WaitForIdle,
+    Upload,
+    InlineData,
+    /// By the method's name.
+    Launch(&'static str),
+    Report,
+    ReportExecute,
+    Invalidate {
+        wait_for_idle: bool,
+    },
+    LocalMemory,
+    Copy,
+}
+
+/// The methods of a class that have a part in actions, by name.
+type RoleRows = &'static [(Role, &'static [&'static str])];
+
+const HOST: RoleRows = &[
+    (
+        Role::Part,
+        &[
+            "SEM_ADDR_LO",
+            "SEM_ADDR_HI",
+            "SEM_PAYLOAD_LO",
+            "SEM_PAYLOAD_HI",
+            "SEMAPHOREA",
+            "SEMAPHOREB",
+            "SEMAPHOREC",
+        ],
+    ),
+    (Role::SemaphoreExecute, &["SEM_EXECUTE"]),
+    (Role::SemaphoreD, &["SEMAPHORED"]),
+    (Role::WaitForIdle, &["WFI"]),
+];
+
+const COMPUTE: RoleRows = &[
+    (
+        Role::Part,
+        &[
+            "OFFSET_OUT_UPPER",
+            "OFFSET_OUT",
+            "LINE_LENGTH_IN",
+            "LINE_COUNT",
+            "SEND_PCAS_A",
+            "SET_REPORT_SEMAPHORE_A",
+            "SET_REPORT_SEMAPHORE_B",
+            "SET_REPORT_SEMAPHORE_C",
+            "SET_REPORT_SEMAPHORE_PAYLOAD_LOWER",
+            "SET_REPORT_SEMAPHORE_PAYLOAD_UPPER",
+            "SET_REPORT_SEMAPHORE_ADDRESS_LOWER",
+            "SET_REPORT_SEMAPHORE_ADDRESS_UPPER",
+            "SET_SHADER_LOCAL_MEMORY_A",
+        ],
+    ),
+    (Role::Upload, &["LAUNCH_DMA"]),
+    (Role::InlineData, &["LOAD_INLINE_DATA"]),
+    (Role::Launch("SEND_SIGNALING_PCAS_B"), &["SEND_SIGNALING_PCAS_B"]),
+    (Role::Launch("SEND_SIGNALING_PCAS2_B"), &["SEND_SIGNALING_PCAS2_B"]),
+    (Role::Launch("SEND_PCAS_B"), &["SEND_PCAS_B"]),
+    (Role::Report, &["SET_REPORT_SEMAPHORE_D"]),
+    (Role::ReportExecute, &["REPORT_SEMAPHORE_EXECUTE"]),
+    (Role::Invalidate { wait_for_idle: false }, &["INVALIDATE_SHADER_CACHES_NO_WFI"]),
+    (Role::Invalidate { wait_for_idle: true }, &["INVALIDATE_SHADER_CACHES"]),
+    (Role::WaitForIdle, &["WAIT_FOR_IDLE"]),
+    (Role::LocalMemory, &["SET_SHADER_LOCAL_MEMORY_B"]),
+];
+
+const COPY: RoleRows = &[
+    (
+        Role::Part,
+        &[
+            "OFFSET_IN_UPPER",
+            "OFFSET_IN_LOWER",
+            "OFFSET_OUT_UPPER",
+            "OFFSET_OUT_LOWER",
+            "PITCH_IN",
+            "PITCH_OUT",
+            "LINE_LENGTH_IN",
+            "LINE_COUNT",
+            "SET_SEMAPHORE_A",
+            "SET_SEMAPHORE_B",
+            "SET_SEMAPHORE_PAYLOAD",
+            "SET_SEMAPHORE_PAYLOAD_UPPER",
+        ],
+    ),
+    (Role::Copy, &["LAUNCH_DMA"]),
+];
+
+/// The roles of a class's methods, by address in words.
+#[derive(Clone, Debug, Default)]
+struct Roles(Vec<Role>);
+
+impl Roles {
+    fn of_class(number: u32) -> Self {
+        let is_copy = nv_abi::copy::CLASSES.iter().any(|table| table.number == number);
+        let rows = if is_copy { COPY } else { COMPUTE };
+        class_table(number).map(|table| Self::of(table, rows)).unwrap_or_default()
+    }
+
+    fn of(table: &ClassTable, rows: RoleRows) -> Self {
+        let mut roles = Vec::new();
+        let named = rows.iter().flat_map(|(role, names)| names.iter().map(move |name| (role, name)));
+        for (role, name) in named {
+            // Not every class has all of them.
+            let Some(method) = table.named(name) else { continue };
+            let at = method.address as usize / 4;
+            if roles.len() <= at {
+                roles.resize(at + 1, Role::Other);
+            }
+            roles[at] = *role;
+        }
+        Self(roles)
+    }
+
+    fn role(&self, address: u32) -> Role {
+        self.0.get(address as usize / 4).copied().unwrap_or(Role::Other)
     }
 }
 
@@ -522,41 +599,27 @@ pub fn chain(
     first: u64,
     read: impl Fn(u64, usize) -> Option<Vec<u8>>,
 ) -> Vec<(u64, Vec<u8>)> {
-    let mut found: Vec<(u64, Vec<u8>)> = Vec::new();
+    linked(version, first, read).into_iter().map(|(address, bytes, _)| (address, bytes)).collect()
+}
+
+/// The same with where each descriptor points to, if it can be read.
+pub(crate) fn linked(
+    version: Version,
+    first: u64,
+    mut read: impl FnMut(u64, usize) -> Option<Vec<u8>>,
+) -> Vec<(u64, Vec<u8>, Option<Links>)> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
     let mut next = vec![first];
     // A chain can be a ring; no descriptor is read twice.
     while let Some(address) = next.pop() {
-        if found.iter().any(|(known, _)| *known == address) {
+        if !seen.insert(address) {
             continue;
         }
         let Some(bytes) = read(address, version.bytes()) else { continue };
-        if let Ok(launch) = qmd::read(version, &bytes) {
-            next.extend(launch.dependents.iter().rev().map(|dependent| dependent.address));
-        }
-        found.push((address, bytes));
+        let links = qmd::links(version, &bytes).ok();
+        next.extend(links.iter().flat_map(|links| links.dependents.iter().rev()));
+        found.push((address, bytes, links));
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn later_uploads_cover_earlier_ones_and_gaps_read_as_zeroes() {
-        let mut stream = Stream::of(Generation::Hopper);
-        stream.write(0x1000, &[1; 16]);
-        stream.write(0x1004, &[2; 4]);
-        stream.write(0x1014, &[3; 4]);
-        assert_eq!(stream.written(0x1002, 8), Some(vec![1, 1, 2, 2, 2, 2, 1, 1]));
-        assert_eq!(
-            stream.written(0x1000, 0x18).map(|bytes| bytes[15..21].to_vec()),
-            Some(vec![1, 0, 0, 0, 0, 3])
-        );
-        assert_eq!(stream.written_part(0x1010, 8), None);
-        assert_eq!(stream.written_part(0x1014, 100), Some(vec![3; 4]));
-        stream.write(0xff0, &[4; 0x40]);
-        assert_eq!(stream.written(0x1000, 16), Some(vec![4; 16]));
-        assert_eq!(stream.written(0x1030, 1), None);
-    }
 }

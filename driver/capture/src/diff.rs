@@ -139,8 +139,23 @@ impl fmt::Display for Diff {
         }
         for section in &self.sections {
             writeln!(f, "{}", section.name)?;
-            for change in &section.changes {
-                writeln!(f, "  {}", change.to_string().replace('\n', "\n  "))?;
+            // The same again is said once.
+            let mut texts: Vec<(String, usize)> = Vec::new();
+            for change in section.changes.iter().map(ToString::to_string) {
+                match texts.iter_mut().find(|(text, _)| *text == change) {
+                    Some((_, times)) => *times += 1,
+                    None => texts.push((change, 1)),
+                }
+            }
+            for (text, times) in texts {
+                let (first, rest) = text.split_once('\n').map_or((&*text, None), |(a, b)| (a, Some(b)));
+                match times {
+                    1 => writeln!(f, "  {first}")?,
+                    _ => writeln!(f, "  {first}  ({times} times)")?,
+                }
+                if let Some(rest) = rest {
+                    writeln!(f, "  {}", rest.replace('\n', "\n  "))?;
+                }
             }
         }
         let count = self.len();
@@ -699,6 +714,18 @@ mod tests {
         assert!(found.to_string().contains("no longer waits for idle"), "{found}");
         let found = diff(&[release(0x1000, 1, 0)], &[release(0x1000, 1, 1)]);
         assert!(found.to_string().contains("now waits for idle"), "{found}");
+    }
+
+    #[test]
+    fn the_same_difference_is_said_once_with_how_often() {
+        let change =
+            |what: &str| Change::Changed { what: what.to_owned(), how: vec!["size: 1 -> 2".to_owned()] };
+        let changes = vec![change("memory"), Change::Added("wait".to_owned()), change("memory")];
+        let section = Section { name: "calls".to_owned(), changes };
+        let found = Diff { sections: vec![section], compared: 9 };
+        let text =
+            "calls\n  ~ memory  (2 times)\n      size: 1 -> 2\n  + wait\n3 differences, 9 items compared\n";
+        assert_eq!(found.to_string(), text);
     }
 
     #[test]

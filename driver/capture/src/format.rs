@@ -35,7 +35,10 @@
 
 use std::{fmt::Write as _, io, iter::Peekable};
 
-use nv_abi::{Branch, Errno, Fd, dump::Handles};
+use nv_abi::{
+    Branch, Errno, Fd,
+    dump::{Handles, hex_rows},
+};
 
 use crate::{
     Capture,
@@ -46,25 +49,41 @@ use crate::{
 /// The first line.
 pub const HEADER: &str = "mockgpu capture 1";
 
+/// Bytes of text that are handed over at once.
+const AT_ONCE: usize = 64 << 10;
+
 /// Writes events as they come.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
     branch: Branch,
     handles: Handles,
+    /// What is written at once.
+    text: String,
 }
 
 impl<W: io::Write> Writer<W> {
     /// Writes the head of a capture.
     pub fn new(mut to: W, branch: Branch) -> io::Result<Self> {
         writeln!(to, "{HEADER}\nbranch {branch}")?;
-        Ok(Self { to, branch, handles: Handles::new() })
+        Ok(Self { to, branch, handles: Handles::new(), text: String::new() })
     }
 
-    /// Writes one event.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
-        let text = event_text(event, self.branch, &mut self.handles);
-        self.to.write_all(text.as_bytes())
+    /// Writes events, all with one call where they are not many.
+    pub fn events(&mut self, events: &[Event]) -> io::Result<()> {
+        for event in events {
+            event_text(&mut self.text, event, self.branch, &mut self.handles);
+            if self.text.len() >= AT_ONCE {
+                self.write()?;
+            }
+        }
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let written = self.to.write_all(self.text.as_bytes());
+        self.text.clear();
+        written
     }
 
     /// Writes what is still on its way.
@@ -78,7 +97,7 @@ pub fn text(capture: &Capture) -> String {
     let mut out = format!("{HEADER}\nbranch {}\n", capture.branch);
     let mut handles = Handles::new();
     for event in &capture.events {
-        out.push_str(&event_text(event, capture.branch, &mut handles));
+        event_text(&mut out, event, capture.branch, &mut handles);
     }
     out
 }
@@ -116,8 +135,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
-    let mut out = String::new();
+fn event_text(out: &mut String, event: &Event, branch: Branch, handles: &mut Handles) {
     // Writing to a string cannot fail.
     let _ = match event {
         Event::Open { node, result } => {
@@ -144,7 +162,7 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
         }
         Event::Memory(Memory { kind, address, bytes }) => {
             let _ = writeln!(out, "memory {} {address:x} {}", kind.word(), bytes.len());
-            block(&mut out, bytes);
+            block(out, bytes);
             Ok(())
         }
         Event::Submission(submission) => {
@@ -156,7 +174,7 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
             out.push('\n');
             if let Some(words) = words {
                 let _ = writeln!(out, "  words {}", words.len());
-                block(&mut out, &words::to_bytes(words));
+                block(out, &words::to_bytes(words));
             }
             Ok(())
         }
@@ -174,29 +192,17 @@ fn event_text(event: &Event, branch: Branch, handles: &mut Handles) -> String {
                 let absent = old.is_empty() && new.is_none();
                 if !unchanged && !absent {
                     let _ = writeln!(out, "  {name} {}", old.len());
-                    block(&mut out, old);
+                    block(out, old);
                 }
             }
             Ok(())
         }
     };
-    out
 }
 
 /// Bytes as words, eight a line; lines of zeroes are left out.
 fn block(out: &mut String, bytes: &[u8]) {
-    for (index, line) in bytes.chunks(32).enumerate() {
-        if line.iter().all(|byte| *byte == 0) {
-            continue;
-        }
-        let _ = write!(out, "    {:04x}", index * 32);
-        for chunk in line.chunks(4) {
-            let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
-            let _ = write!(out, " {:08x}", u32::from_le_bytes(word));
-        }
-        out.push('\n');
-    }
+    hex_rows(out, "    ", bytes);
 }
 
 /// Why a text is no capture.
@@ -498,7 +504,7 @@ mod tests {
         assert_eq!(parse(&text).unwrap(), capture);
         let mut written = Vec::new();
         let mut writer = Writer::new(&mut written, capture.branch).unwrap();
-        capture.events.iter().for_each(|event| writer.event(event).unwrap());
+        writer.events(&capture.events).unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), text);
     }
 

@@ -6,7 +6,7 @@
 //!   submission, with pushbuffers, launch descriptors and constant banks; [`Recording`] is the same for who catches a
 //!   client's calls in another way;
 //! - [`action`] reads pushbuffers as what they do; [`normal`] makes two runs of one program read the same; [`text`]
-//!   prints both; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
+//!   prints both; [`naming`] names kernels by their code; [`format`](mod@format) is how a capture is kept in a file; [`import`] reads recordings of other tools;
 //! - [`replay`] does again what a capture says, on any backend, or a submission of it that [`cut`] takes out; [`timeline`] shows it in a browser's trace viewer, [`page`]
 //!   as a page with everything in it;
 //! - [`diff`] says what two captures mean differently; [`lint`] what in one is wrong;
@@ -33,6 +33,7 @@
 
 pub mod action;
 mod client;
+mod contents;
 pub mod cut;
 mod describe;
 pub mod diff;
@@ -40,6 +41,7 @@ mod event;
 pub mod format;
 pub mod import;
 pub mod lint;
+pub mod naming;
 pub mod normal;
 pub mod page;
 mod recorder;
@@ -52,7 +54,7 @@ mod tracker;
 mod words;
 
 pub use action::{Action, Step, Stream};
-pub use client::ClientMemory;
+pub use client::{ClientMemory, Near};
 pub use describe::describe;
 pub use event::{Block, Event, Grid, IoctlEvent, Memory, MemoryKind, Submission, Symbol};
 pub use recorder::Recorder;

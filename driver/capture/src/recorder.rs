@@ -9,7 +9,7 @@ use std::{
 use nv_abi::{Branch, Errno, Fd, Ioctl, Mapping, Mmio, Node};
 
 use crate::{
-    client::ClientMemory,
+    client::{ClientMemory, Near},
     event::{Event, Symbol},
     recording::{Call, Recording},
 };
@@ -48,6 +48,12 @@ impl<B> Recorder<B> {
     /// From now on also notes what copies read, where the client can see it: a replay then has the data it needs.
     pub fn note_data(&self) {
         self.state().note_data(u64::MAX);
+    }
+
+    /// From now on reads the client's memory through `near` where that can: a simulator knows what it mapped, and a call of
+    /// the system for every few bytes is most of what recording costs.
+    pub fn ask(&self, near: Near) {
+        self.memory.ask(near);
     }
 
     /// Everything so far.

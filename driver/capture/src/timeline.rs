@@ -52,6 +52,22 @@ pub(crate) struct Timeline {
     pub(crate) arrows: Vec<Arrow>,
 }
 
+/// How much a trace shows, in a line.
+pub fn summary(capture: &Capture) -> String {
+    let Timeline { work, slices, arrows } = timeline(capture);
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let channels: BTreeSet<u32> = slices.iter().map(|slice| slice.channel).collect();
+    let submissions = count(slices.len(), "submission");
+    let mut text =
+        format!("{submissions} on {}, {}", count(channels.len(), "channel"), count(arrows.len(), "arrow"));
+    let grids = work.iter().filter(|work| work.worker.is_none()).count();
+    if grids > 0 {
+        let blocks = count(work.len() - grids, "block");
+        text.push_str(&format!(", {} of {blocks}", count(grids, "grid")));
+    }
+    text
+}
+
 /// Reads a capture. Submissions without a time are put a microsecond apart.
 pub(crate) fn timeline(capture: &Capture) -> Timeline {
     let symbols = Symbols::of(capture);

@@ -1,7 +1,10 @@
 //! What a client has made so far, as far as one must know it to follow its submissions: objects, mappings on both
 //! sides, channels with their rings.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+};
 
 use nv_abi::{
     Branch, Fd, Node, Record, Struct,
@@ -16,7 +19,7 @@ use nv_abi::{
     uvm,
 };
 
-use crate::event::IoctlEvent;
+use crate::{event::IoctlEvent, words::holds};
 
 /// An object of a client.
 pub(crate) type Object = (u32, u32);
@@ -28,6 +31,16 @@ struct Range {
     object: Object,
     /// Byte of the object at the range's first address.
     offset: u64,
+}
+
+/// GPU addresses that the client sees in one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    /// The first of them.
+    pub(crate) start: u64,
+    /// Where the client sees that.
+    pub(crate) client: u64,
+    pub(crate) length: u64,
 }
 
 /// A channel.
@@ -64,6 +77,8 @@ pub(crate) struct Tracker {
     new: Vec<(u64, u64)>,
     /// GPU ranges that went since they were last taken.
     old: Vec<(u64, u64)>,
+    /// What was found by [`Tracker::view`] since anything changed.
+    views: RefCell<Vec<View>>,
 }
 
 fn get(record: &Record, field: &StructField) -> u64 {
@@ -95,6 +110,7 @@ impl Tracker {
             classes: HashMap::new(),
             new: Vec::new(),
             old: Vec::new(),
+            views: RefCell::default(),
         }
     }
 
@@ -150,7 +166,7 @@ impl Tracker {
 
     /// Where the client sees the get pointer of a channel.
     pub(crate) fn get_pointer(&self, channel: &Channel) -> Option<u64> {
-        self.see(channel.userd.0, channel.userd.1 + USERD_GP_GET).map(|(address, _)| address)
+        self.see(channel.userd.0, channel.userd.1 + USERD_GP_GET)
     }
 
     /// The class of the object that a mapping of the descriptor will show.
@@ -160,17 +176,42 @@ impl Tracker {
 
     /// Where the client sees a GPU address, and for how many bytes on.
     pub(crate) fn client_address(&self, address: u64) -> Option<(u64, u64)> {
-        let (start, range) = self.gpu.range(..=address).next_back()?;
+        let View { start, client, length } = self.view(address)?;
         let inside = address - start;
-        if inside >= range.length {
+        Some((client + inside, length - inside))
+    }
+
+    /// What the client sees in one piece around a GPU address.
+    pub(crate) fn view(&self, address: u64) -> Option<View> {
+        let mut views = self.views.borrow_mut();
+        // The same few pieces are asked for over and over.
+        if let Some(known) = views.iter().find(|view| holds((view.start, view.length), address)) {
+            return Some(*known);
+        }
+        let found = self.find_view(address)?;
+        views.push(found);
+        Some(found)
+    }
+
+    fn find_view(&self, address: u64) -> Option<View> {
+        let (&start, range) = self.gpu.range(..=address).next_back()?;
+        if address - start >= range.length {
             return None;
         }
-        let left = range.length - inside;
         if let Some(base) = self.host.get(&range.object) {
-            return Some((base + range.offset + inside, left));
+            return Some(View { start, client: base + range.offset, length: range.length });
         }
-        let (client, seen) = self.see(range.object, range.offset + inside)?;
-        Some((client, left.min(seen)))
+        let byte = range.offset + (address - start);
+        let (at, seen) = self.seeing(range.object, byte)?;
+        // Both ranges in bytes of the object.
+        let first = range.offset.max(seen.offset);
+        let ends = [range, seen].map(|range| range.offset.saturating_add(range.length));
+        let end = ends[0].min(ends[1]);
+        Some(View {
+            start: start + (first - range.offset),
+            client: at + (first - seen.offset),
+            length: end - first,
+        })
     }
 
     /// Descriptors that memory was attached to and that were not mapped yet, with the bytes to map, the oldest first.
@@ -196,21 +237,27 @@ impl Tracker {
     }
 
     /// Where the client sees a byte of an object.
-    fn see(&self, object: Object, offset: u64) -> Option<(u64, u64)> {
-        self.cpu.iter().find_map(|(address, range)| {
-            let inside = offset.checked_sub(range.offset)?;
-            (range.object == object && inside < range.length)
-                .then(|| (address + inside, range.length - inside))
-        })
+    fn see(&self, object: Object, offset: u64) -> Option<u64> {
+        self.seeing(object, offset).map(|(address, range)| address + (offset - range.offset))
+    }
+
+    /// The client's mapping of a byte of an object, with its address.
+    fn seeing(&self, object: Object, offset: u64) -> Option<(u64, &Range)> {
+        let shows = |range: &Range| {
+            range.object == object
+                && offset.checked_sub(range.offset).is_some_and(|inside| inside < range.length)
+        };
+        self.cpu.iter().find(|(_, range)| shows(range)).map(|(address, range)| (*address, range))
     }
 
     /// Where the client sees the put pointer of a channel.
     pub(crate) fn put_pointer(&self, channel: &Channel) -> Option<u64> {
-        self.see(channel.userd.0, channel.userd.1 + USERD_GP_PUT).map(|(address, _)| address)
+        self.see(channel.userd.0, channel.userd.1 + USERD_GP_PUT)
     }
 
     /// A descriptor was mapped.
     pub(crate) fn mapped(&mut self, fd: Fd, address: u64, length: u64) {
+        self.views.get_mut().clear();
         self.waiting.retain(|waiting| *waiting != fd);
         if let Some(range) = self.attached.get(&fd) {
             self.cpu.insert(address, Range { length, ..*range });
@@ -219,6 +266,7 @@ impl Tracker {
 
     /// A mapping went.
     pub(crate) fn unmapped(&mut self, address: u64) {
+        self.views.get_mut().clear();
         self.cpu.remove(&address);
     }
 
@@ -234,6 +282,7 @@ impl Tracker {
         if event.result.is_err() {
             return;
         }
+        self.views.get_mut().clear();
         if event.node == Node::Uvm {
             self.uvm(event);
             return;

@@ -2,12 +2,17 @@
 //!
 //! What kernels themselves take is measured by `cargo bench -p nv-sm`.
 
-use std::time::{Duration, Instant};
-use std::{fmt::Write as _, fs, thread};
+use std::{
+    fmt::{self, Write as _},
+    fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 use nix::time::{ClockId, clock_gettime};
-use nv_driver::{ComputeQueue, CopyQueue, Device, Module};
+use nv_driver::{ComputeQueue, CopyQueue, Device, Module, Options, System, os::NvidiaNodes};
 
 use crate::simulated::{Choice, MachineError};
 
@@ -16,6 +21,9 @@ use crate::simulated::{Choice, MachineError};
 pub struct Bench {
     #[command(flatten)]
     choice: Choice,
+    /// Measure the GPU behind this machine's own device nodes: a card, or under `mockgpu run` a simulated one
+    #[arg(long, conflicts_with_all = ["gpu", "gpus", "driver"])]
+    card: bool,
 }
 
 /// Why something could not be measured.
@@ -37,10 +45,10 @@ pub enum BenchError {
 
 /// Launches whose latency is taken.
 const LAUNCHES: usize = 2000;
-/// Launches that wait in the ring at a time.
+/// Launches of a submission that has many.
 const BATCH: u64 = 64;
-/// Batches.
-const BATCHES: u64 = 40;
+/// Launches of a round.
+const ROUND: u64 = 40 * BATCH;
 /// Times that they are measured.
 const ROUNDS: usize = 8;
 /// Bytes of a copy.
@@ -74,6 +82,21 @@ pub fn run(bench: &Bench) -> Result<String, BenchError> {
     let mut line = |what: &str, value: String, goal: &str| {
         let _ = writeln!(text, "{what:<44} {value:>20}   {goal}");
     };
+    if bench.card {
+        let system = System::open(Arc::new(NvidiaNodes::new()))?;
+        let device = Device::open_on(&system, 0, Options::default())?;
+        let kernel = empty(&device)?;
+        latency(&device, &kernel, &mut line)?;
+        for (batch, what) in PACES {
+            let mut best = Pace::WORST;
+            for _ in 0..ROUNDS {
+                best.improve(pace(&device, &kernel, batch)?);
+            }
+            line(what, best.to_string(), "");
+        }
+        copies(&device, &mut line)?;
+        return Ok(text);
+    }
     let before = resident();
     let start = Instant::now();
     let simulated = bench.choice.open(ADA, false)?;
@@ -93,10 +116,12 @@ pub fn run(bench: &Bench) -> Result<String, BenchError> {
     );
 
     latency(&device, &kernel, &mut line)?;
-    let [plain, captured] = captured(&bench.choice, &device, &kernel)?;
-    line("empty launches one after the other", format!("{:.0} /s", plain.rate), "goal: 100000");
-    let value = format!("{:.0} /s, {:.2} times the work", captured.rate, captured.work / plain.work);
-    line("the same, captured", value, "goal: below 2 times");
+    for (batch, what) in PACES {
+        let [plain, captured] = captured(&bench.choice, &device, &kernel, batch)?;
+        line(what, plain.to_string(), if batch == BATCH { "goal: 100000" } else { "" });
+        let value = format!("{captured}, {:.2} times the work", captured.work / plain.work);
+        line("the same, captured", value, "goal: below 2 times");
+    }
     copies(&device, &mut line)?;
 
     thread::sleep(Duration::from_millis(100));
@@ -139,6 +164,10 @@ fn latency(
     Ok(())
 }
 
+/// How many launches a submission has, and what that is called.
+const PACES: [(u64, &str); 2] =
+    [(BATCH, "empty launches, 64 in a submission"), (1, "empty launches, each a submission")];
+
 /// How fast launches follow each other.
 #[derive(Clone, Copy)]
 struct Pace {
@@ -149,6 +178,8 @@ struct Pace {
 }
 
 impl Pace {
+    const WORST: Self = Self { rate: 0.0, work: f64::INFINITY };
+
     /// Takes what is better of another round.
     fn improve(&mut self, other: Self) {
         self.rate = self.rate.max(other.rate);
@@ -156,34 +187,46 @@ impl Pace {
     }
 }
 
-/// Launches of an empty kernel that follow each other.
-fn pipelined(device: &Device, kernel: &nv_driver::Kernel) -> Result<Pace, BenchError> {
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} /s, {:.1} us of work", self.rate, self.work * 1e6)
+    }
+}
+
+/// Launches of an empty kernel that follow each other, `batch` in a submission.
+fn pace(device: &Device, kernel: &nv_driver::Kernel, batch: u64) -> Result<Pace, BenchError> {
     let done = device.signal(0)?;
     let (used, start) = (processor_time()?, Instant::now());
-    for batch in 1..=BATCHES {
+    let submissions = ROUND / batch;
+    for value in 1..=submissions {
         let mut queue = ComputeQueue::new(device);
-        for _ in 0..BATCH {
+        for _ in 0..batch {
             queue.exec(kernel, [1, 1, 1], [32, 1, 1], &[])?;
         }
-        queue.signal(&done, batch);
+        queue.signal(&done, value);
         queue.submit()?;
     }
-    device.wait(&done, BATCHES, PATIENCE)?;
-    let launches = (BATCH * BATCHES) as f64;
+    device.wait(&done, submissions, PATIENCE)?;
+    let launches = ROUND as f64;
     let rate = launches / start.elapsed().as_secs_f64();
     Ok(Pace { rate, work: processor_time()?.saturating_sub(used).as_secs_f64() / launches })
 }
 
 /// The pace plain, and on a machine of its own while everything that is said to it is written down: the best of several
 /// rounds that take turns, so that what else the computer does disturbs both.
-fn captured(choice: &Choice, device: &Device, kernel: &nv_driver::Kernel) -> Result<[Pace; 2], BenchError> {
+fn captured(
+    choice: &Choice,
+    device: &Device,
+    kernel: &nv_driver::Kernel,
+    batch: u64,
+) -> Result<[Pace; 2], BenchError> {
     let recorded = choice.open(ADA, true)?;
     let other = recorded.device(0)?;
     let other_kernel = empty(&other)?;
-    let mut best = [Pace { rate: 0.0, work: f64::INFINITY }; 2];
+    let mut best = [Pace::WORST; 2];
     for _ in 0..ROUNDS {
-        best[0].improve(pipelined(device, kernel)?);
-        best[1].improve(pipelined(&other, &other_kernel)?);
+        best[0].improve(pace(device, kernel, batch)?);
+        best[1].improve(pace(&other, &other_kernel, batch)?);
     }
     Ok(best)
 }

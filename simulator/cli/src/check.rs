@@ -13,7 +13,7 @@ use crate::{
     dump::Generation,
     paint::Paint,
     simulated::{DRIVER, Gpu, MachineError},
-    source::{self, Source, SourceError},
+    source::{self, Cubins, Source, SourceError},
 };
 
 /// What to compare.
@@ -28,6 +28,8 @@ pub struct Diff {
     driver: String,
     #[command(flatten)]
     generation: Generation,
+    #[command(flatten)]
+    cubins: Cubins,
     /// Compare submissions only, not the calls.
     #[arg(long)]
     submissions: bool,
@@ -138,8 +140,11 @@ pub fn diff(arguments: &Diff, paint: Paint) -> Result<(), CheckError> {
     let (a, b) = (source::read(&arguments.a)?, source::read(&arguments.b)?);
     let found = match (source::is_text(&a), source::is_text(&b)) {
         (true, true) => {
-            let a = source::parse(&arguments.a, &a, &arguments.driver)?;
-            let b = source::parse(&arguments.b, &b, &arguments.driver)?;
+            let mut a = source::parse(&arguments.a, &a, &arguments.driver)?;
+            let mut b = source::parse(&arguments.b, &b, &arguments.driver)?;
+            for capture in [&mut a, &mut b] {
+                arguments.cubins.name(capture)?;
+            }
             let options = diff::Options { calls: !arguments.submissions, boundaries: !arguments.joined };
             diff::captures(&a, &b, options)
         }
@@ -262,6 +267,10 @@ pub fn replay(arguments: &Replay) -> Result<(), CheckError> {
             .driver(&version)
             .build()
             .map_err(|error| CheckError::Machine(MachineError::Build(error)))?;
+        for cubin in arguments.source.cubins().read()?.0 {
+            // It was read a moment ago.
+            let _ = machine.add_cubin(&cubin);
+        }
         let report = on(&*machine)?;
         (report, machine.faults())
     };
@@ -301,7 +310,10 @@ pub fn timeline(arguments: &Timeline) -> Result<(), CheckError> {
     };
     match &arguments.output {
         Some(file) => {
-            std::fs::write(file, text).map_err(|error| CheckError::Write { file: file.clone(), error })
+            std::fs::write(file, text).map_err(|error| CheckError::Write { file: file.clone(), error })?;
+            let opens = if arguments.html { "a browser" } else { "ui.perfetto.dev" };
+            crate::print(&format!("{}: {}; {opens} opens it\n", file.display(), timeline::summary(&capture)));
+            Ok(())
         }
         None => {
             crate::print(&(text + "\n"));

@@ -56,6 +56,9 @@ enum Command {
     Report(coverage::Coverage),
     /// Run a program that does not know of the simulator on simulated GPUs.
     ///
+    /// Where HCQDEV_WAIT_TIMEOUT_MS is not set, it is set to ten minutes: tinygrad gives up on a GPU after 30 seconds, which
+    /// large work takes on a simulated one.
+    ///
     /// The exit code is the program's. Where that is 0 although a GPU faulted, or lacked something that was asked for,
     /// it is 3.
     Run(run::Run),

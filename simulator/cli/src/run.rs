@@ -32,10 +32,13 @@ use crate::{
     profile::{self, Names},
     report::Report,
     simulated::{DRIVER, Gpu},
+    source::{Cubins, SourceError},
 };
 
 /// The exit code where the program ended well but the GPUs did not.
 const GPU_TROUBLE: u8 = 3;
+/// How long tinygrad's HCQ devices wait for a signal, in milliseconds, and for how long `run` lets them: ten minutes.
+const WAIT: (&str, &str) = ("HCQDEV_WAIT_TIMEOUT_MS", "600000");
 /// The library that is loaded into the program.
 const LIBRARY: &str = "libmockgpu_preload.so";
 
@@ -67,6 +70,8 @@ pub struct Run {
     capture: Option<PathBuf>,
     #[command(flatten)]
     data: Data,
+    #[command(flatten)]
+    cubins: Cubins,
     /// Give the program's own exit code even if it is 0 and a GPU faulted or lacked something
     #[arg(long)]
     lenient: bool,
@@ -83,6 +88,8 @@ pub struct RecordCalls {
     output: PathBuf,
     #[command(flatten)]
     data: Data,
+    #[command(flatten)]
+    cubins: Cubins,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -106,6 +113,21 @@ impl Data {
     }
 }
 
+/// Lets the library know which cubins there are, by their whole paths.
+fn tell_cubins(cubins: &Cubins, command: &mut Command) -> Result<(), RunError> {
+    // What is no cubin is told now, and not by the library when the program has begun.
+    cubins.read()?;
+    let paths: Result<Vec<PathBuf>, _> = cubins.files()?.iter().map(|file| file.canonicalize()).collect();
+    let paths = paths.map_err(io("a cubin"))?;
+    if paths.is_empty() {
+        command.env_remove("MOCKGPU_CUBINS");
+        return Ok(());
+    }
+    let joined = std::env::join_paths(&paths);
+    command.env("MOCKGPU_CUBINS", joined.map_err(|_| RunError::Colon(paths))?);
+    Ok(())
+}
+
 /// The program of a second start of the tool.
 #[derive(Debug, Args)]
 pub struct Become {
@@ -123,6 +145,12 @@ pub enum RunError {
         "{LIBRARY} is neither in {0} nor in its folder `deps`: build it with `cargo build -p mockgpu-preload`, or copy it there"
     )]
     NoLibrary(PathBuf),
+    /// A cubin is none.
+    #[error(transparent)]
+    Cubin(#[from] SourceError),
+    /// Paths are handed on with colons between them.
+    #[error("one of these paths has a colon, which paths of cubins must not have: {0:?}")]
+    Colon(Vec<PathBuf>),
     /// The program did not start.
     #[error("{program}: {source}")]
     Start {
@@ -309,6 +337,11 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
         None => command.env_remove("MOCKGPU_RECORD"),
     };
     options.data.tell(&mut command);
+    tell_cubins(&options.cubins, &mut command)?;
+    // tinygrad gives up on a GPU after 30 s, which a simulated one may need.
+    if std::env::var_os(WAIT.0).is_none() {
+        command.env(WAIT.0, WAIT.1);
+    }
     match options.profile {
         Some(_) => command.env("MOCKGPU_PROFILE", "1"),
         None => command.env_remove("MOCKGPU_PROFILE"),
@@ -326,8 +359,10 @@ pub fn run(options: &Run) -> Result<ExitCode, RunError> {
         let _ = write!(said, "{report}");
     }
     if let Some(kernels) = options.profile {
-        let profiles = report.take_profiles();
-        said.extend(profiles.iter().take(kernels).map(|found| profile::text(found, &Names::default(), true)));
+        let (_, programs) = options.cubins.read()?;
+        for found in report.take_profiles().iter().take(kernels) {
+            said.push_str(&profile::text(found, &Names::of(found, &programs), true));
+        }
     }
     eprint!("{said}");
     Ok(match (status.code(), status.signal()) {
@@ -356,6 +391,7 @@ pub fn record(options: &RecordCalls) -> Result<ExitCode, RunError> {
     let mut command = Command::new(program);
     command.args(&options.command[1..]).env("MOCKGPU_RECORD", output).env("MOCKGPU_CARD", "1");
     options.data.tell(&mut command);
+    tell_cubins(&options.cubins, &mut command)?;
     command.env("LD_PRELOAD", preload(&library, std::env::var_os("LD_PRELOAD")));
     let source = command.exec();
     Err(RunError::Start { program: program.to_string_lossy().into_owned(), source })

@@ -104,7 +104,11 @@ impl Choice {
         let machine = builder.build()?;
         let recorder = record.then(|| Recorder::new(Arc::clone(&machine), machine.branch())).transpose()?;
         let system = match &recorder {
-            Some(recorder) => System::open(recorder.clone())?,
+            Some(recorder) => {
+                let near = Arc::clone(&machine);
+                recorder.ask(Box::new(move |address, to| near.read_mapped(address, to)));
+                System::open(recorder.clone())?
+            }
             None => System::open(machine.clone())?,
         };
         Ok(Simulated { machine, recorder, system, profile })

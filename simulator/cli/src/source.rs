@@ -11,10 +11,66 @@ use nv_capture::{
     Capture,
     format::{self, FormatError},
     import::{self, ImportError},
+    naming,
 };
 use nv_driver::program::{Cubin, CubinError};
+use nv_simulator::source::{self, Programs};
 
 use crate::simulated::DRIVER;
+
+/// Cubins that the kernels of a program may be of.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Cubins {
+    /// A cubin, or a folder of them (*.cubin), by whose code kernels get their names, and source lines where it has them; may
+    /// be given several times.
+    #[arg(long = "cubin", value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+}
+
+impl Cubins {
+    /// The files: those that were named, and those in folders that were named, by name.
+    pub fn files(&self) -> Result<Vec<PathBuf>, SourceError> {
+        let mut files = Vec::new();
+        for path in &self.paths {
+            if !path.is_dir() {
+                files.push(path.clone());
+                continue;
+            }
+            let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let entries = entries.map_err(|error| SourceError::Read { file: path.clone(), error })?;
+            let inside = entries.into_iter().map(|entry| entry.path());
+            let mut inside: Vec<PathBuf> =
+                inside.filter(|file| file.extension().is_some_and(|end| end == "cubin")).collect();
+            inside.sort();
+            files.extend(inside);
+        }
+        Ok(files)
+    }
+
+    /// The bytes of each, and what they have.
+    pub fn read(&self) -> Result<(Vec<Vec<u8>>, Programs), SourceError> {
+        let (mut all, mut programs) = (Vec::new(), Programs::new());
+        for file in self.files()? {
+            let bytes = read(&file)?;
+            if let Err(error) = programs.add_cubin(&bytes) {
+                return Err(SourceError::Program { file, error });
+            }
+            all.push(bytes);
+        }
+        Ok((all, programs))
+    }
+
+    /// Names the kernels of a capture.
+    pub fn name(&self, capture: &mut Capture) -> Result<(), SourceError> {
+        if !self.paths.is_empty() {
+            let (_, programs) = self.read()?;
+            let identify: naming::Identify =
+                Box::new(move |code| programs.identify(code).map(|(name, bytes)| (name.to_owned(), bytes)));
+            naming::name(capture, identify);
+        }
+        Ok(())
+    }
+}
 
 /// A file with a capture.
 #[derive(Clone, Debug, Args)]
@@ -25,6 +81,10 @@ pub struct Source {
     /// A capture says it itself.
     #[arg(long, default_value = DRIVER)]
     pub driver: String,
+    // Not a `Cubins` within: an optional `Source` would then not be seen to be given.
+    /// A cubin, or a folder of them (*.cubin), by whose code kernels get their names; may be given several times.
+    #[arg(long = "cubin", value_name = "FILE|DIR")]
+    cubins: Vec<PathBuf>,
 }
 
 /// Why a file is not what it should be.
@@ -62,6 +122,14 @@ pub enum SourceError {
         /// Why.
         error: CubinError,
     },
+    /// It is no cubin with code.
+    #[error("{}: {error}", file.display())]
+    Program {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: source::CubinError,
+    },
     /// The driver version has no branch.
     #[error("driver version {0:?} belongs to no branch that is known")]
     Driver(String),
@@ -73,9 +141,16 @@ impl Source {
         self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
     }
 
+    /// The cubins that its kernels may be of.
+    pub fn cubins(&self) -> Cubins {
+        Cubins { paths: self.cubins.clone() }
+    }
+
     /// Reads the file.
     pub fn read(&self) -> Result<Capture, SourceError> {
-        parse(&self.file, &read(&self.file)?, &self.driver)
+        let mut capture = parse(&self.file, &read(&self.file)?, &self.driver)?;
+        self.cubins().name(&mut capture)?;
+        Ok(capture)
     }
 }
 

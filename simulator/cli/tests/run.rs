@@ -22,6 +22,8 @@ fn in_a_child() {
     match std::env::var(CASE).as_deref() {
         Ok("compute") => compute(),
         Ok("fault") => fault(),
+        Ok("transpose") => transpose(0),
+        Ok("transpose past the end") => transpose(1 << 40),
         Ok("wait") => {
             let _system = system();
             println!("\nprocess {}", std::process::id());
@@ -61,6 +63,93 @@ fn fault() {
     let to = device.video::<u8>(64).expect("memory");
     let copied = device.copy(to.address(), 0x1_2345_6000, 64).and_then(|()| device.synchronize());
     assert!(copied.is_err());
+}
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
+const TRANSPOSE: &str = "lines/transpose.sm_89.cubin";
+
+/// A kernel with line information, which writes so many bytes past its memory.
+fn transpose(past: u64) {
+    let device = Device::open_on(&system(), 0, Options::default()).expect("the device opens");
+    let cubin = fixtures::bytes(TRANSPOSE).expect("a fixture");
+    let kernel = Module::load(&device, &cubin).expect("it loads").kernel("transpose").expect("it is there");
+    let (to, from) = (device.video::<f32>(4096).expect("memory"), device.video::<f32>(4096).expect("memory"));
+    let arguments = [(to.address() + past).into(), (&from).into(), 64_u32.into()];
+    let ran = kernel.launch([2, 2, 1], [32, 32, 1], &arguments).and_then(|()| device.synchronize());
+    assert_eq!(ran.is_ok(), past == 0, "{ran:?}");
+}
+
+/// A file of this process that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn cubins_give_kernels_their_names_and_lines() {
+    let cubin = &format!("{FIXTURES}/{TRANSPOSE}");
+    let run = |name: &str, options: &[&str]| {
+        let output = case(name, options).output().expect("the tool starts");
+        (output.status.code(), text(&output))
+    };
+    let past = "transpose past the end";
+    let (code, said) = run(past, &[]);
+    assert!(code == Some(3) && !said.contains("kernel transpose"), "{said}");
+    let (code, said) = run(past, &["--cubin", cubin]);
+    assert!(
+        code == Some(3) && said.contains("kernel transpose") && said.contains("transpose.cu:7"),
+        "{said}"
+    );
+
+    let capture = Scratch::new("names");
+    let file = capture.0.to_str().expect("a plain path");
+    let (code, said) = run("transpose", &["--cubin", cubin, "--capture", file, "--profile"]);
+    assert!(
+        code == Some(0) && said.contains("profile of transpose") && said.contains("// transpose.cu:7"),
+        "{said}"
+    );
+    let dump = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mockgpu"));
+        command.args(["dump", "capture", "--launches"]).args(options);
+        text(&command.output().expect("the tool starts"))
+    };
+    assert!(dump(&[file]).contains("  transpose, grid 2 x 2 x 1"), "{}", dump(&[file]));
+    // The same afterwards, from a capture without names.
+    let text = fs::read_to_string(file).expect("a capture");
+    let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with("symbol ")).collect();
+    fs::write(file, plain.join("\n")).expect("it can be written");
+    assert!(!dump(&[file]).contains("transpose"), "{}", dump(&[file]));
+    let named = dump(&[file, "--cubin", &format!("{FIXTURES}/lines")]);
+    assert!(named.contains("  transpose, grid 2 x 2 x 1"), "{named}");
+}
+
+#[test]
+fn what_is_no_cubin_is_refused_before_the_program_begins() {
+    let output = tool(&["--cubin", "/proc/version"]).args(["sh", "-c", "echo begun"]).output();
+    let said = text(&output.expect("the tool starts"));
+    assert!(said.contains("/proc/version: no cubin") && !said.contains("begun"), "{said}");
+}
+
+#[test]
+fn tinygrad_is_told_to_wait_longer_unless_the_user_has_said() {
+    let shown = |set: Option<&str>| {
+        let mut command = tool(&[]);
+        command.args(["sh", "-c", "echo $HCQDEV_WAIT_TIMEOUT_MS"]).env_remove("HCQDEV_WAIT_TIMEOUT_MS");
+        set.into_iter().for_each(|value| {
+            command.env("HCQDEV_WAIT_TIMEOUT_MS", value);
+        });
+        text(&command.output().expect("the tool starts")).trim().to_owned()
+    };
+    assert_eq!((shown(None), shown(Some("5"))), ("600000".to_owned(), "5".to_owned()));
 }
 
 fn tool(options: &[&str]) -> Command {

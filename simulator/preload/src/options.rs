@@ -1,9 +1,11 @@
 //! What is simulated, from environment variables.
 
-use std::sync::OnceLock;
+use std::{path::PathBuf, sync::OnceLock};
 
 use nv_abi::Branch;
 use nv_simulator::profile::Profile;
+
+use crate::report::{self, Line};
 
 /// Which kind of GPU: `ad102`, `ga102` or `h200`.
 pub(crate) const GPU: &str = "MOCKGPU_GPU";
@@ -20,10 +22,28 @@ pub(crate) const REPORT: &str = "MOCKGPU_REPORT";
 pub(crate) const RECORD: &str = "MOCKGPU_RECORD";
 /// Sources of copies of up to so many bytes are kept in the capture; written as [`VRAM`].
 pub(crate) const RECORD_DATA: &str = "MOCKGPU_RECORD_DATA";
+/// Paths of cubins, with colons between them, by whose code kernels get names.
+pub(crate) const CUBINS: &str = "MOCKGPU_CUBINS";
 /// Where it is set, every instruction of every kernel is counted, for the report.
 pub(crate) const PROFILE: &str = "MOCKGPU_PROFILE";
 /// Where it is set, nothing is simulated: the nodes are the real ones.
 pub(crate) const CARD: &str = "MOCKGPU_CARD";
+
+/// The bytes of the cubins that are named. What cannot be read is said in the report.
+pub(crate) fn cubins() -> &'static [Vec<u8>] {
+    static READ: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let paths = std::env::var_os(CUBINS).unwrap_or_default();
+        let read = |path: PathBuf| match std::fs::read(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                report::write(Line::Trouble, &format!("{}: {error}", path.display()));
+                None
+            }
+        };
+        std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).filter_map(read).collect()
+    })
+}
 
 /// Whether the nodes are the real ones.
 pub(crate) fn is_card() -> bool {

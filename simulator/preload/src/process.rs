@@ -27,7 +27,7 @@ use crate::{
     descriptor::{INHERITED, SIMULATED},
     doorbell::{self, Watch},
     exports::directory::Listing,
-    options::{Options, PROFILE},
+    options::{self, Options, PROFILE},
     record::{self, Recorder},
     report::{self, Line},
 };
@@ -149,6 +149,11 @@ fn make() -> Result<Arc<Machine>, Errno> {
         report::write(Line::Fault, &text);
         record::fault(&text);
     });
+    for cubin in options::cubins() {
+        if let Err(error) = machine.add_cubin(cubin) {
+            report::write(Line::Trouble, &error.to_string());
+        }
+    }
     observe(&machine);
     finish_at_exit();
     // SAFETY: getpid has no preconditions.

@@ -21,8 +21,12 @@ use std::{
 };
 
 use nv_abi::{Branch, Errno, Fd, Mapping, Node, ioctl};
-use nv_capture::{Call, Event, Recording, format::Writer};
-use nv_simulator::engine::Grid;
+use nv_capture::{
+    Call, Event, Recording,
+    format::Writer,
+    naming::{Identify, Naming},
+};
+use nv_simulator::{engine::Grid, source::Programs};
 
 use crate::{
     client,
@@ -57,6 +61,18 @@ fn branch() -> Branch {
     Branch::from_version(version.trim()).unwrap_or(Branch::R580)
 }
 
+/// Knows kernels by the cubins that are named, if any are.
+fn naming() -> Option<Naming> {
+    let mut programs = Programs::new();
+    for cubin in options::cubins() {
+        // The tool has looked at them before the program began.
+        let _ = programs.add_cubin(cubin);
+    }
+    let identify: Identify =
+        Box::new(move |code| programs.identify(code).map(|(name, bytes)| (name.to_owned(), bytes)));
+    (!options::cubins().is_empty()).then(|| Naming::new(identify))
+}
+
 /// A descriptor that memory was attached to.
 struct Attached {
     inode: u64,
@@ -67,6 +83,8 @@ struct Attached {
 /// What is written down, and where.
 pub(crate) struct Recorder {
     recording: Recording,
+    /// Who names kernels, where there are cubins.
+    naming: Option<Naming>,
     writer: Writer<File>,
     attached: BTreeMap<Fd, Attached>,
     /// Writing failed. That was said, and what follows is lost.
@@ -86,18 +104,23 @@ impl Recorder {
         let mut recording = Recording::new(branch)?;
         let data = std::env::var(RECORD_DATA).ok().and_then(|text| options::size(&text));
         recording.note_data(data.unwrap_or(DATA));
-        Ok(Self { recording, writer: Writer::new(file, branch)?, attached: BTreeMap::new(), failed: false })
+        if !is_card() {
+            recording.read_ahead(PAGE as usize);
+        }
+        let writer = Writer::new(file, branch)?;
+        Ok(Self { recording, naming: naming(), writer, attached: BTreeMap::new(), failed: false })
     }
 
-    /// Writes what was noted. Each event is one write, so that a program that is killed leaves whole ones.
+    /// Writes what was noted: whole events, so that a program that is killed leaves whole ones.
     fn write(&mut self) -> bool {
-        let events = self.recording.take();
-        for event in &events {
-            if let Err(error) = self.writer.event(event)
-                && !std::mem::replace(&mut self.failed, true)
-            {
-                report::write(Line::Trouble, &format!("the capture cannot be written: {error}"));
-            }
+        let mut events = self.recording.take();
+        if let Some(naming) = &mut self.naming {
+            events = naming.name(events, &|address, bytes| self.recording.read(address, bytes));
+        }
+        if let Err(error) = self.writer.events(&events)
+            && !std::mem::replace(&mut self.failed, true)
+        {
+            report::write(Line::Trouble, &format!("the capture cannot be written: {error}"));
         }
         !events.is_empty()
     }

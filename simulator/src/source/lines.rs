@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use goblin::elf::Elf;
 
 /// Lines of the functions of a cubin.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lines {
     /// By function and byte offset in it: the index of the file, and the line.
     rows: BTreeMap<(String, u64), (usize, u64)>,

@@ -1,13 +1,13 @@
 //! Which function and source line an instruction is of.
 //!
 //! A GPU knows addresses only. Whoever has the cubin gives it to [`crate::machine::Machine::add_cubin`]; after a fault
-//! the code in memory is compared with the functions so learned. Relocated words differ from the cubin's, so most of
-//! a function has to agree, not all.
+//! the code in memory is compared with the functions so learned. Every instruction has to agree, but for those that the
+//! cubin says are relocated. [`Programs`] does the same for whoever has code from elsewhere.
 #![forbid(unsafe_code)]
 
 mod lines;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use goblin::elf::{Elf, section_header::SHF_EXECINSTR};
 
@@ -59,33 +59,50 @@ impl fmt::Display for Source {
     }
 }
 
+/// Bytes of code at an offset from where it begins, as far as they are known.
+type Code<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
+
 /// The code of one `.text` section.
 #[derive(Debug)]
 struct Function {
     name: String,
     code: Vec<u8>,
+    /// Offsets of the instructions that are relocated: what stands there is not known before the code is loaded.
+    relocated: BTreeSet<u64>,
 }
 
 impl Function {
-    /// Whether this is the code at `address`: at least seven of eight instructions agree.
+    /// Its instructions that are the same wherever it is loaded, with their offsets.
+    fn fixed(&self) -> impl Iterator<Item = (u64, &[u8; INSTRUCTION])> {
+        let all = (0_u64..).step_by(INSTRUCTION).zip(self.code.as_chunks::<INSTRUCTION>().0);
+        all.filter(|(offset, _)| !self.relocated.contains(offset))
+    }
+
+    /// Whether code is this function's.
+    fn is(&self, code: Code<'_>) -> bool {
+        let same = |offset: u64, expected: &[u8]| {
+            code(offset, expected.len()).is_some_and(|found| found == expected)
+        };
+        // Most functions differ in their first instruction, and little is read of them.
+        let first = self.fixed().next().is_some_and(|(offset, expected)| same(offset, expected));
+        let whole = || code(0, self.code.len());
+        first
+            && whole().is_some_and(|whole| {
+                self.fixed().all(|(offset, expected)| whole[offset as usize..].starts_with(expected))
+            })
+    }
+
     fn is_at(&self, map: &Arc<AddressMap>, address: u64) -> bool {
-        let mut found = vec![0; self.code.len()];
-        if map.read(address, &mut found).is_err() {
-            return false;
-        }
-        let pairs = self.code.chunks_exact(INSTRUCTION).zip(found.chunks_exact(INSTRUCTION));
-        let (mut all, mut same) = (0, 0);
-        for (expected, found) in pairs {
-            all += 1;
-            same += usize::from(expected == found);
-        }
-        same * 8 >= all * 7
+        self.is(&|offset, bytes| {
+            let mut found = vec![0; bytes];
+            map.read(address.checked_add(offset)?, &mut found).ok()?;
+            Some(found)
+        })
     }
 
     /// The offset in this function of the instruction at `address`, which is `word`, if it is of this function.
-    fn offset_of(&self, map: &Arc<AddressMap>, address: u64, word: &[u8]) -> Option<u64> {
-        let offsets = self.code.chunks_exact(INSTRUCTION).zip((0_u64..).step_by(INSTRUCTION));
-        let mut alike = offsets.filter(|(code, _)| *code == word).map(|(_, offset)| offset);
+    fn offset_of(&self, map: &Arc<AddressMap>, address: u64, word: &[u8; INSTRUCTION]) -> Option<u64> {
+        let mut alike = self.fixed().filter(|(_, code)| *code == word).map(|(offset, _)| offset);
         alike.find(|offset| address.checked_sub(*offset).is_some_and(|start| self.is_at(map, start)))
     }
 }
@@ -101,14 +118,21 @@ impl Program {
     /// Reads a cubin.
     pub fn of(cubin: &[u8]) -> Result<Self, CubinError> {
         let elf = Elf::parse(cubin).map_err(|error| CubinError::Elf(error.to_string()))?;
-        let code = elf.section_headers.iter().filter(|section| {
+        let relocated = |section: usize| {
+            let of = |(index, _): &&(usize, _)| {
+                elf.section_headers.get(*index).is_some_and(|table| table.sh_info as usize == section)
+            };
+            let offsets = elf.shdr_relocs.iter().filter(of).flat_map(|(_, table)| table.iter());
+            offsets.map(|entry| entry.r_offset & !(INSTRUCTION as u64 - 1)).collect()
+        };
+        let code = elf.section_headers.iter().enumerate().filter(|(_, section)| {
             section.sh_flags & u64::from(SHF_EXECINSTR) != 0 && section.sh_size >= INSTRUCTION as u64
         });
         let functions: Vec<Function> = code
-            .filter_map(|section| {
+            .filter_map(|(index, section)| {
                 let name = elf.shdr_strtab.get_at(section.sh_name)?.strip_prefix(".text.")?;
                 let code = cubin.get(section.file_range()?)?;
-                Some(Function { name: name.to_owned(), code: code.to_vec() })
+                Some(Function { name: name.to_owned(), code: code.to_vec(), relocated: relocated(index) })
             })
             .collect();
         if functions.is_empty() {
@@ -123,18 +147,62 @@ impl Program {
         self.functions.len()
     }
 
+    /// Offsets of a function's instructions that are relocated when it is loaded.
+    pub fn relocated(&self, name: &str) -> Vec<u64> {
+        let function = self.functions.iter().find(|function| function.name == name);
+        function.map(|function| function.relocated.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// The machine code of a function, before relocation.
     pub fn code(&self, name: &str) -> Option<&[u8]> {
         self.functions.iter().find(|function| function.name == name).map(|function| &*function.code)
     }
 }
 
-/// The cubins that a GPU was told of.
+/// Cubins by whose functions code is known again; the newest is asked first.
 #[derive(Debug, Default)]
 pub struct Programs(Vec<Arc<Program>>);
 
 impl Programs {
-    /// Tells of one more; of very many, the oldest is forgotten.
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Learns the functions of a cubin, and their source lines if it has them. Returns how many functions it has.
+    pub fn add_cubin(&mut self, cubin: &[u8]) -> Result<usize, CubinError> {
+        let program = Arc::new(Program::of(cubin)?);
+        let functions = program.len();
+        self.add(program);
+        Ok(functions)
+    }
+
+    /// The function whose code this is, by what is known of the code, with its bytes: `code` gives so many bytes at an offset.
+    pub fn identify(&self, code: &dyn Fn(u64, usize) -> Option<Vec<u8>>) -> Option<(&str, u64)> {
+        let (_, function) = self.functions().find(|(_, function)| function.is(code))?;
+        Some((&function.name, function.code.len() as u64))
+    }
+
+    /// The function that has these instructions at these offsets, with the lines of its cubin.
+    pub fn executed(&self, words: impl Iterator<Item = (u64, u128)> + Clone) -> Option<(&str, &Lines)> {
+        let has = |function: &Function, offset: u64, word: u128| {
+            function.relocated.contains(&offset)
+                || function
+                    .code
+                    .get(offset as usize..)
+                    .is_some_and(|rest| rest.starts_with(&word.to_le_bytes()))
+        };
+        let all = |function: &Function| words.clone().all(|(offset, word)| has(function, offset, word));
+        let (program, function) = self.functions().find(|(_, function)| all(function))?;
+        Some((&function.name, &program.lines))
+    }
+
+    /// The newest first: addresses are used again.
+    fn functions(&self) -> impl Iterator<Item = (&Program, &Function)> {
+        self.0.iter().rev().flat_map(|program| program.functions.iter().map(move |f| (&**program, f)))
+    }
+
+    /// Learns the functions of a cubin that was read.
     pub fn add(&mut self, program: Arc<Program>) {
         if self.0.len() == PROGRAMS {
             self.0.remove(0);
@@ -144,10 +212,7 @@ impl Programs {
 
     /// What is known of an instruction of a kernel that begins at `program`. `None` where neither is.
     pub fn find(&self, map: &Arc<AddressMap>, program: u64, instruction: u64) -> Option<Source> {
-        // The newest first: addresses are used again.
-        let functions =
-            || self.0.iter().rev().flat_map(|p| p.functions.iter().map(move |function| (p, function)));
-        let kernel = functions().find(|(_, function)| function.is_at(map, program));
+        let kernel = self.functions().find(|(_, function)| function.is_at(map, program));
         let inside = kernel.and_then(|(p, function)| {
             let offset = instruction.checked_sub(program)?;
             (offset < function.code.len() as u64).then_some((p, function, offset))
@@ -155,7 +220,7 @@ impl Programs {
         let place = inside.or_else(|| {
             let mut word = [0; INSTRUCTION];
             map.read(instruction, &mut word).ok()?;
-            functions()
+            self.functions()
                 .find_map(|(p, function)| Some((p, function, function.offset_of(map, instruction, &word)?)))
         });
         if kernel.is_none() && place.is_none() {

@@ -29,7 +29,7 @@ fn code_in_memory_is_known_by_its_cubin() {
     let mut programs = Programs::default();
     programs.add(Arc::new(Program::of(&fixtures::cubin("sm_89", "saxpy").expect("a fixture")).expect("one")));
     programs.add(Arc::new(program));
-    let map = loaded(&code, &[3]);
+    let map = loaded(&code, &[]);
     let found = programs.find(&map, BASE + 0x1000, BASE + 0x1100).expect("known");
     assert_eq!(found.to_string(), "kernel transpose, at transpose+0x100, transpose.cu:5");
     // A function that another kernel called.
@@ -37,9 +37,36 @@ fn code_in_memory_is_known_by_its_cubin() {
     assert_eq!((found.kernel, found.function), (None, Some(("transpose".to_owned(), 0x100))));
     assert_eq!(programs.find(&map, BASE, BASE), None, "zeroes");
     assert_eq!(programs.find(&map, BASE + (1 << 20), BASE + (1 << 20)), None, "not mapped");
-    let changed: Vec<usize> = (0..code.len() / INSTRUCTION).step_by(4).collect();
-    let other = loaded(&code, &changed);
-    assert_eq!(programs.find(&other, BASE + 0x1000, BASE + 0x1000), None, "too much differs");
+    let other = loaded(&code, &[3]);
+    assert_eq!(programs.find(&other, BASE + 0x1000, BASE + 0x1000), None, "another kernel");
+}
+
+#[test]
+fn relocated_instructions_may_be_anything_and_no_others() {
+    let cubin = fixtures::cubin("sm_90", "calls").expect("a fixture");
+    let mut programs = Programs::new();
+    assert!(programs.add_cubin(&cubin).expect("a cubin") > 0);
+    let program = Program::of(&cubin).expect("a cubin");
+    let (code, relocated) = (program.code("calls").expect("its kernel"), program.relocated("calls"));
+    let named = |code: &[u8]| {
+        let read = |offset: u64, bytes: usize| Some(code.get(offset as usize..)?.get(..bytes)?.to_vec());
+        programs.identify(&read).map(|(name, bytes)| (name.to_owned(), bytes))
+    };
+    let offsets = (0..code.len() as u64).step_by(INSTRUCTION);
+    let (mut kept, mut lost) = (0, 0);
+    for offset in offsets {
+        let mut changed = code.to_vec();
+        changed[offset as usize..][..4].fill(0xff);
+        let known = relocated.contains(&offset).then(|| ("calls".to_owned(), code.len() as u64));
+        *(if known.is_some() { &mut kept } else { &mut lost }) += 1;
+        assert_eq!(named(&changed), known, "{offset:#x}");
+    }
+    assert!(kept > 0 && lost > kept, "{kept} and {lost}");
+    assert_eq!(named(&code[..code.len() - 1]), None, "not all of it");
+    let words = code.as_chunks::<INSTRUCTION>().0.iter().map(|word| u128::from_le_bytes(*word));
+    let words = (0_u64..).step_by(INSTRUCTION).zip(words);
+    assert_eq!(programs.executed(words).map(|(name, _)| name), Some("calls"));
+    assert!(programs.executed([(0, 1_u128)].into_iter()).is_none());
 }
 
 #[test]

@@ -58,6 +58,32 @@ fn value(field: &Field, value: u64, hexadecimal: bool) -> String {
     }
 }
 
+/// Bytes as words of eight hexadecimal digits, eight a line with the byte offset in front; lines of zeroes are left out.
+/// Captures consist of it: no formatter is asked.
+pub fn hex_rows(out: &mut String, indent: &str, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    fn put(out: &mut String, value: u32, skip: usize) {
+        let digits: [u8; 8] = std::array::from_fn(|digit| DIGITS[(value >> (28 - 4 * digit) & 15) as usize]);
+        // Digits are no bad UTF-8.
+        out.push_str(std::str::from_utf8(&digits[skip..]).unwrap_or_default());
+    }
+    for (index, line) in bytes.chunks(32).enumerate() {
+        if line.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        out.push_str(indent);
+        let offset = (index * 32) as u32;
+        put(out, offset, (offset.leading_zeros() / 4).min(4) as usize);
+        for chunk in line.chunks(4) {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            out.push(' ');
+            put(out, u32::from_le_bytes(word), 0);
+        }
+        out.push('\n');
+    }
+}
+
 /// Words of eight hexadecimal digits, eight a line with the byte offset in front. Lines of zeroes are counted instead.
 fn hex_block(out: &mut String, indent: usize, words: &[u32]) {
     let mut lines = words.chunks(8).enumerate().peekable();

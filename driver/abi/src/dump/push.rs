@@ -1,6 +1,6 @@
 //! Ring entries and pushbuffer segments, decoded and as text.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use super::{FieldValue, Unknowns, hex_block, is_hexadecimal, uncovered, value};
 use crate::{
@@ -62,19 +62,23 @@ impl Subchannels {
         if address < host::METHODS_END { Some(self.host) } else { class_table(self.class(subchannel)?) }
     }
 
-    fn owner(&self, subchannel: u8, address: u32) -> String {
+    fn owner(&self, subchannel: u8, address: u32) -> Cow<'static, str> {
         if address < host::METHODS_END {
-            return "host".to_owned();
+            return "host".into();
         }
-        self.class(subchannel).map_or_else(|| "no class bound".to_owned(), class_name)
+        self.class(subchannel).map_or("no class bound".into(), class_word)
     }
+}
+
+fn class_word(number: u32) -> Cow<'static, str> {
+    let name =
+        class_table(number).map(|table| table.name).or_else(|| class::class(number).map(|class| class.name));
+    name.map_or_else(|| format!("class {number:#06x}").into(), Cow::Borrowed)
 }
 
 /// The vendor's name of a class, or its number.
 pub fn class_name(number: u32) -> String {
-    let name =
-        class_table(number).map(|table| table.name).or_else(|| class::class(number).map(|class| class.name));
-    name.map_or_else(|| format!("class {number:#06x}"), str::to_owned)
+    class_word(number).into_owned()
 }
 
 /// One data word with the method it goes to.
@@ -88,8 +92,6 @@ pub struct Call {
     pub address: u32,
     /// The row of the method, and which of its elements; `None` if the class has no such method or none is bound.
     pub method: Option<(&'static Method, u32)>,
-    /// The word's fields; the first, and those that are not zero.
-    pub fields: Vec<FieldValue>,
 }
 
 impl Call {
@@ -97,8 +99,12 @@ impl Call {
         let address = header.address_of(index);
         let table = subchannels.table(header.subchannel, address);
         let method = table.and_then(|table| table.method(address));
-        let fields = method.map_or_else(Vec::new, |(method, _)| fields(method, word));
-        Self { offset, word, address, method, fields }
+        Self { offset, word, address, method }
+    }
+
+    /// The word's fields; the first, and those that are not zero.
+    pub fn fields(&self) -> Vec<FieldValue> {
+        self.method.map_or_else(Vec::new, |(method, _)| fields(method, self.word))
     }
 
     /// The method's name, with the element's index where it has several.
@@ -129,7 +135,7 @@ impl Call {
             "V" | "VALUE" | "" => field.text.clone(),
             name => format!("{name}={}", field.text),
         };
-        self.fields.iter().map(part).collect::<Vec<_>>().join(" ")
+        self.fields().iter().map(part).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -172,7 +178,7 @@ pub struct Packet {
     /// The decoded header, or why it is none; nothing after a bad one is decoded.
     pub header: Result<Header, HeaderError>,
     /// Whom the methods belong to: `host`, a class's name, or `no class bound`.
-    pub owner: String,
+    pub owner: Cow<'static, str>,
     /// The data words. Immediate data is one word.
     pub calls: Vec<Call>,
     /// Words of a run of zero headers, which do nothing; 0 for any other header.
@@ -196,7 +202,7 @@ impl Packet {
             match call.method {
                 None => unknowns.add(format!("method {:#06x} of {}", call.address, self.owner)),
                 Some((method, _)) => {
-                    for field in call.fields.iter().filter(|field| !field.known) {
+                    for field in call.fields().iter().filter(|field| !field.known) {
                         unknowns.add(format!("{} {}: {}", method.name, field.name, field.text));
                     }
                 }
@@ -214,7 +220,7 @@ pub fn packets(segment: &[u32], subchannels: &mut Subchannels) -> Vec<Packet> {
             offset: next * 4,
             word,
             header: Header::decode(word),
-            owner: String::new(),
+            owner: Cow::Borrowed(""),
             calls: Vec::new(),
             zeroes: 0,
             missing: 0,

@@ -151,6 +151,19 @@ pub struct Rows {
     pub dependents: [DependentRows; 2],
 }
 
+impl Rows {
+    /// A constant bank, if it is valid.
+    fn constant_buffer(&self, bits: &Bits<'_>, index: u32) -> Result<Option<ConstantBuffer>, FieldError> {
+        if bits.get_at(&self.constant_valid, index)? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(ConstantBuffer {
+            address: self.constant_address.get(bits, index)?,
+            bytes: bits.get_at(&self.constant_size, index)? * 16,
+        }))
+    }
+}
+
 macro_rules! release_v3 {
     ($enable:ident $lower:ident $upper:ident $payload_lower:ident $payload_upper:ident $size:ident $membar:ident
      $reduce:ident $op:ident $format:ident $trap:ident $wide:ident) => {
@@ -632,23 +645,56 @@ impl Qmd {
     }
 }
 
-/// Reads a descriptor from memory as `version`, which must be what it says it is.
-pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
+/// The rows of a version and the bits of a descriptor, which must say that it is of this version.
+fn open(version: Version, bytes: &[u8]) -> Result<(&'static Rows, Bits<'_>), ReadError> {
     let rows = version.rows();
     let bits = Bits::new(bytes);
     let (major, minor) = (bits.get(&rows.major)?, bits.get(&rows.minor)?);
     if major != version.major() || minor != 0 {
         return Err(ReadError::Version { major, minor, expected: version });
     }
+    Ok((rows, bits))
+}
+
+/// Where a descriptor points to: what one must know to follow launches, and no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// Constant bank 0.
+    pub bank: Option<ConstantBuffer>,
+    /// Addresses and payloads of the releases.
+    pub releases: Vec<(u64, u64)>,
+    /// Addresses of the dependents.
+    pub dependents: Vec<u64>,
+}
+
+/// Reads where a descriptor points to: a small part of what [`read`] reads, in a small part of its time.
+///
+/// # Errors
+/// The descriptor is shorter than `version`, or says that it is of another one.
+pub fn links(version: Version, bytes: &[u8]) -> Result<Links, ReadError> {
+    let (rows, bits) = open(version, bytes)?;
+    let mut links =
+        Links { bank: rows.constant_buffer(&bits, 0)?, releases: Vec::new(), dependents: Vec::new() };
+    for row in rows.releases {
+        if bits.get(&row.enable)? != 0 {
+            links.releases.push((row.address.get(&bits, 0)?, row.payload.get(&bits, 0)?));
+        }
+    }
+    for (slot, row) in (0..).zip(&rows.dependents) {
+        if bits.get(&row.enable)? != 0 {
+            links.dependents.push(bits.get(&row.pointer(slot)?)?);
+        }
+    }
+    Ok(links)
+}
+
+/// Reads a descriptor from memory as `version`, which must be what it says it is.
+pub fn read(version: Version, bytes: &[u8]) -> Result<Launch, ReadError> {
+    let (rows, bits) = open(version, bytes)?;
     let number = |field: &Field| bits.get(field).map(|value| value as u32);
     let mut constant_buffers = [None; CONSTANT_BUFFERS as usize];
     for (index, buffer) in (0..).zip(&mut constant_buffers) {
-        if bits.get_at(&rows.constant_valid, index)? != 0 {
-            *buffer = Some(ConstantBuffer {
-                address: rows.constant_address.get(&bits, index)?,
-                bytes: bits.get_at(&rows.constant_size, index)? * 16,
-            });
-        }
+        *buffer = rows.constant_buffer(&bits, index)?;
     }
     let mut releases = Vec::new();
     for row in rows.releases {

@@ -68,6 +68,20 @@ fn what_was_set_is_read_back_in_every_version() {
 }
 
 #[test]
+fn links_are_what_a_whole_reading_says_of_them() {
+    for version in Version::ALL {
+        let mut qmd = full(version);
+        qmd.set_constant_buffer(0, ConstantBuffer { address: 0x10_0000_0100, bytes: 0x180 }).unwrap();
+        let (launch, found) = (read(version, qmd.bytes()).unwrap(), links(version, qmd.bytes()).unwrap());
+        assert_eq!(found.bank, launch.constant_buffers[0]);
+        assert_eq!(found.bank.map(|bank| bank.bytes), Some(0x180));
+        assert_eq!(found.releases, [(0x20_0000_0010, 0x1_0000_0002)]);
+        assert_eq!(found.dependents, [0x10_0000_ff00]);
+        assert!(links(version, &vec![0; qmd.bytes().len()]).is_err());
+    }
+}
+
+#[test]
 fn every_address_moves_and_nothing_else() {
     for version in Version::ALL {
         let qmd = full(version);

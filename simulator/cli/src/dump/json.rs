@@ -33,7 +33,7 @@ fn packet(packet: &Packet) -> Value {
                 "address": call.address,
                 "method": call.method.map(|(method, _)| method.name),
                 "element": call.method.map(|(_, element)| element),
-                "fields": call.fields.iter().map(field).collect::<Vec<_>>(),
+                "fields": call.fields().iter().map(field).collect::<Vec<_>>(),
             })
         })
         .collect();

@@ -13,6 +13,7 @@ use sass::Arch;
 use serde_json::{Value, json};
 
 pub use nv_simulator::source::Lines;
+use nv_simulator::source::Programs;
 
 /// Instructions that are named as the hottest.
 const HOTTEST: usize = 5;
@@ -24,6 +25,19 @@ pub struct Names {
     pub kernel: Option<String>,
     /// Its source lines, where they are known by the same name.
     pub lines: Lines,
+}
+
+impl Names {
+    /// What cubins say of the kernel that was executed.
+    pub fn of(profile: &KernelProfile, programs: &Programs) -> Self {
+        let words = profile.instructions.iter();
+        let words =
+            words.map(|(address, executed)| (address.wrapping_sub(profile.program_address), executed.word));
+        programs.executed(words).map_or_else(Self::default, |(name, lines)| Self {
+            kernel: Some(name.to_owned()),
+            lines: lines.clone(),
+        })
+    }
 }
 
 /// An instruction with its counts.
