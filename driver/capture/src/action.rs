@@ -230,7 +230,8 @@ impl Stream {
         self.written.read(address, bytes)
     }
 
-    /// The same up to the last byte that was written; see [`Contents::read_part`].
+    /// The same up to the last byte that was written, with zeroes in between: clients declare longer banks than they
+    /// fill. `None` if the first byte was not written.
     pub fn written_part(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         self.written.read_part(address, bytes)
     }
