@@ -9,7 +9,10 @@ mod lines;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use goblin::elf::{Elf, section_header::SHF_EXECINSTR};
+use goblin::elf::{
+    Elf,
+    section_header::{SHF_EXECINSTR, SHT_RELA},
+};
 
 use crate::memory::AddressMap;
 pub use lines::Lines;
@@ -118,21 +121,35 @@ impl Program {
     /// Reads a cubin.
     pub fn of(cubin: &[u8]) -> Result<Self, CubinError> {
         let elf = Elf::parse(cubin).map_err(|error| CubinError::Elf(error.to_string()))?;
-        let relocated = |section: usize| {
-            let of = |(index, _): &&(usize, _)| {
-                elf.section_headers.get(*index).is_some_and(|table| table.sh_info as usize == section)
-            };
-            let offsets = elf.shdr_relocs.iter().filter(of).flat_map(|(_, table)| table.iter());
-            offsets.map(|entry| entry.r_offset & !(INSTRUCTION as u64 - 1)).collect()
+        let name = |section: usize| {
+            let header = elf.section_headers.get(section);
+            header.and_then(|header| elf.shdr_strtab.get_at(header.sh_name)).unwrap_or_default()
+        };
+        let relocated = |text: &str| {
+            let tables = elf.section_headers.iter().enumerate().filter(|(index, _)| {
+                let table = name(*index).strip_prefix(".rel");
+                table.is_some_and(|table| table.strip_prefix('a').unwrap_or(table) == text)
+            });
+            let entries = tables.flat_map(|(_, table)| {
+                let bytes = table.file_range().and_then(|range| cubin.get(range)).unwrap_or_default();
+                bytes.chunks_exact(if table.sh_type == SHT_RELA { 24 } else { 16 })
+            });
+            // An entry begins with its offset.
+            let offsets = entries.filter_map(|entry| entry.first_chunk().copied().map(u64::from_le_bytes));
+            offsets.map(|offset| offset & !(INSTRUCTION as u64 - 1)).collect()
         };
         let code = elf.section_headers.iter().enumerate().filter(|(_, section)| {
             section.sh_flags & u64::from(SHF_EXECINSTR) != 0 && section.sh_size >= INSTRUCTION as u64
         });
         let functions: Vec<Function> = code
             .filter_map(|(index, section)| {
-                let name = elf.shdr_strtab.get_at(section.sh_name)?.strip_prefix(".text.")?;
+                let text = name(index);
                 let code = cubin.get(section.file_range()?)?;
-                Some(Function { name: name.to_owned(), code: code.to_vec(), relocated: relocated(index) })
+                Some(Function {
+                    name: text.strip_prefix(".text.")?.to_owned(),
+                    code: code.to_vec(),
+                    relocated: relocated(text),
+                })
             })
             .collect();
         if functions.is_empty() {

@@ -43,11 +43,12 @@ fn code_in_memory_is_known_by_its_cubin() {
 
 #[test]
 fn relocated_instructions_may_be_anything_and_no_others() {
+    const KERNEL: &str = "function_pointers";
     let cubin = fixtures::cubin("sm_90", "calls").expect("a fixture");
     let mut programs = Programs::new();
     assert!(programs.add_cubin(&cubin).expect("a cubin") > 0);
     let program = Program::of(&cubin).expect("a cubin");
-    let (code, relocated) = (program.code("calls").expect("its kernel"), program.relocated("calls"));
+    let (code, relocated) = (program.code(KERNEL).expect("its kernel"), program.relocated(KERNEL));
     let named = |code: &[u8]| {
         let read = |offset: u64, bytes: usize| Some(code.get(offset as usize..)?.get(..bytes)?.to_vec());
         programs.identify(&read).map(|(name, bytes)| (name.to_owned(), bytes))
@@ -57,7 +58,7 @@ fn relocated_instructions_may_be_anything_and_no_others() {
     for offset in offsets {
         let mut changed = code.to_vec();
         changed[offset as usize..][..4].fill(0xff);
-        let known = relocated.contains(&offset).then(|| ("calls".to_owned(), code.len() as u64));
+        let known = relocated.contains(&offset).then(|| (KERNEL.to_owned(), code.len() as u64));
         *(if known.is_some() { &mut kept } else { &mut lost }) += 1;
         assert_eq!(named(&changed), known, "{offset:#x}");
     }
@@ -65,7 +66,7 @@ fn relocated_instructions_may_be_anything_and_no_others() {
     assert_eq!(named(&code[..code.len() - 1]), None, "not all of it");
     let words = code.as_chunks::<INSTRUCTION>().0.iter().map(|word| u128::from_le_bytes(*word));
     let words = (0_u64..).step_by(INSTRUCTION).zip(words);
-    assert_eq!(programs.executed(words).map(|(name, _)| name), Some("calls"));
+    assert_eq!(programs.executed(words).map(|(name, _)| name), Some(KERNEL));
     assert!(programs.executed([(0, 1_u128)].into_iter()).is_none());
 }
 
