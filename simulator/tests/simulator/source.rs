@@ -43,8 +43,8 @@ fn code_in_memory_is_known_by_its_cubin() {
 
 #[test]
 fn relocated_instructions_may_be_anything_and_no_others() {
-    const KERNEL: &str = "function_pointers";
-    let cubin = fixtures::cubin("sm_90", "calls").expect("a fixture");
+    const KERNEL: &str = "control";
+    let cubin = fixtures::bytes("kinds/sm_90/G.cubin").expect("a fixture");
     let mut programs = Programs::new();
     assert!(programs.add_cubin(&cubin).expect("a cubin") > 0);
     let program = Program::of(&cubin).expect("a cubin");
