@@ -4,7 +4,7 @@
 
 use nv_abi::{arch::Generation, rm::class};
 
-use super::{Bar, Info, Profile};
+use super::{Bar, Clocks, Info, Profile};
 use crate::memory::AddressSpace;
 
 /// `NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2` with a generation's own classes in place: graphics and compute, and its
@@ -98,6 +98,8 @@ pub(super) fn ad102() -> Profile {
         error_interrupt_masks: (0, 0),
         nvlink: false,
         virtualization_mode: 0,
+        // The boost clock that NVIDIA names, and the memory's.
+        clocks: Clocks { graphics_khz: 2_520_000, memory_khz: 10_501_000 },
         gpu_info: &[
             (0x11, 1),
             (0x22, 0),
@@ -132,6 +134,7 @@ pub(super) fn ga102() -> Profile {
         blocks_per_sm: 16,
         sm_version: 0x806,
         classes: &GA102_CLASSES,
+        clocks: Clocks { graphics_khz: 1_695_000, memory_khz: 9_751_000 },
         frame_buffer_info: &GA102_FRAME_BUFFER,
         ..ad102()
     }

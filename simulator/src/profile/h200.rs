@@ -2,7 +2,7 @@
 
 use nv_abi::{arch::Generation, rm::class};
 
-use super::{Bar, Profile, Tpc};
+use super::{Bar, Clocks, Profile, Tpc};
 use crate::memory::AddressSpace;
 
 /// `NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2`.
@@ -150,6 +150,7 @@ pub(super) fn profile() -> Profile {
         error_interrupt_masks: (0x180, 0x40_0000),
         nvlink: true,
         virtualization_mode: 1,
+        clocks: Clocks { graphics_khz: 1_980_000, memory_khz: 3_201_000 },
         gpu_info: &[
             (0x11, 1),
             (0x22, 0),

@@ -136,12 +136,23 @@ pub struct Profile {
     pub nvlink: bool,
     /// `virtualizationMode` of `NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE`: 0 none, 1 passed through.
     pub virtualization_mode: u32,
+    /// Highest clocks.
+    pub clocks: Clocks,
     /// `NV2080_CTRL_CMD_GPU_GET_INFO_V2`.
     pub gpu_info: &'static [Info],
     /// `NV2080_CTRL_CMD_FB_GET_INFO_V2`, but for what follows from the sizes above.
     pub frame_buffer_info: &'static [Info],
     /// `NV2080_CTRL_CMD_BUS_GET_INFO_V2`, but for where the GPU sits.
     pub bus_info: &'static [Info],
+}
+
+/// The highest clocks of a GPU in kHz, as CUDA tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Of the multiprocessors.
+    pub graphics_khz: u32,
+    /// Of video memory.
+    pub memory_khz: u32,
 }
 
 impl Profile {

@@ -17,7 +17,7 @@ use nv_abi::{
     },
 };
 
-use super::{Kernel, Kind, Refusal, channel::NOTIFIER_BYTES, object::Channel};
+use super::{Kernel, Kind, Refusal, channel::NOTIFIER_BYTES, clocks, object::Channel};
 use crate::client_memory;
 
 /// The object that a control was called on.
@@ -259,7 +259,7 @@ impl Kernel {
         let internal =
             if object == client { "RmClientResource" } else { self.object(client, object)?.class.internal };
         let Some(row) = row else {
-            return self.control_without_row(internal, command, pointer, size);
+            return self.control_without_row(Target { client, object }, internal, command, pointer, size);
         };
         if !exports(internal, row.exporter) {
             return Err(Status::NOT_SUPPORTED.into());
@@ -293,11 +293,15 @@ impl Kernel {
     /// What the tables do not name: what NVIDIA's library was seen to ask for, or nothing.
     fn control_without_row(
         &mut self,
+        target: Target,
         internal: &str,
         command: u32,
         pointer: u64,
         size: usize,
     ) -> Result<(), Refusal> {
+        if let Some(expected) = clocks::size(command) {
+            return self.clock_control(target, command, (pointer, size), (internal, expected));
+        }
         match UNNAMED.iter().find(|(number, ..)| *number == command) {
             None => Err(self.control_not_supported(command)),
             Some((_, exporter, _)) if *exporter != internal => Err(Status::NOT_SUPPORTED.into()),
@@ -311,10 +315,36 @@ impl Kernel {
         }
     }
 
+    /// A control of [`clocks`], with the place and size of its parameters, and with what it was called on and what
+    /// size it takes.
+    fn clock_control(
+        &mut self,
+        target: Target,
+        command: u32,
+        (pointer, size): (u64, usize),
+        (internal, expected): (&str, usize),
+    ) -> Result<(), Refusal> {
+        if internal != "Subdevice" {
+            return Err(Status::NOT_SUPPORTED.into());
+        }
+        if size != expected {
+            return Err(Status::INVALID_ARGUMENT.into());
+        }
+        let clocks = self.gpu(target)?.profile.clocks;
+        let mut bytes = vec![0; size];
+        client_memory::read(pointer, &mut bytes)?;
+        let mut words: Vec<u32> =
+            bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        clocks::answer(command, &mut words, clocks)?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Ok(client_memory::write(pointer, &bytes)?)
+    }
+
     /// Whether a control is simulated, in some way.
     pub(crate) fn answers(command: u32) -> bool {
         HANDLERS.iter().any(|(number, _)| *number == command)
             || BARE.iter().any(|(number, _)| *number == command)
+            || clocks::size(command).is_some()
             || UNNAMED.iter().any(|(number, ..)| *number == command)
     }
 

@@ -8,6 +8,7 @@
 mod allocate;
 mod cache;
 mod channel;
+mod clocks;
 mod context_dma;
 mod control;
 mod debugger;

@@ -267,11 +267,11 @@ impl Kernel {
         Ok(p.set(&VidmemPersistence::bVidmemPersistent, 0)?)
     }
 
-    /// RC_GET_WATCHDOG_INFO: disabled, as by `RmRcWatchdog=0`.
+    /// RC_GET_WATCHDOG_INFO: initialised and disabled, as an H200 says after RC_SOFT_DISABLE_WATCHDOG (measured).
     pub(in super::super) fn watchdog_info(&mut self, _: Target, p: &mut Record) -> Result<(), Refusal> {
-        /// NV2080_CTRL_RC_GET_WATCHDOG_INFO_FLAGS_DISABLED.
-        const DISABLED: u64 = 1;
-        Ok(p.set(&Watchdog::watchdogStatusFlags, DISABLED)?)
+        /// NV2080_CTRL_RC_GET_WATCHDOG_INFO_FLAGS_DISABLED and _INITIALIZED.
+        const IDLE: u64 = 0b101;
+        Ok(p.set(&Watchdog::watchdogStatusFlags, IDLE)?)
     }
 
     /// MC_SERVICE_INTERRUPTS: none is ever left pending.

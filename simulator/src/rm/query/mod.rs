@@ -72,7 +72,7 @@ struct ConvertedList {
 }
 
 impl Kernel {
-    fn gpu(&self, target: Target) -> Result<&Gpu, Status> {
+    pub(super) fn gpu(&self, target: Target) -> Result<&Gpu, Status> {
         Ok(&self.gpus[self.gpu_of(target.client, target.object)?])
     }
 
