@@ -108,6 +108,7 @@ fields! {
     Transpose "`.MT88`.",
     Count "Number of matrices.",
     NoDecrement "`.NODEC`.",
+    PredicateByte "P2R and R2P: the byte of the register that holds predicates.",
     Pair64 "64-bit result.",
     HalvesAnd "HSETP2: both halves must agree: `.H_AND`.",
     Sparse "A of a matrix product is sparse, and a metadata register follows: `.SP`.",

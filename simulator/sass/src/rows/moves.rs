@@ -24,9 +24,10 @@ pub(super) fn add(t: &mut Rows) {
     t.row(S2r, 0x919, 0, &[D, SPECIAL], &[]);
     t.row(S2ur, 0x9c3, 0, &[ureg(16), SPECIAL], &[]).uniform_guard = true;
     t.row(Cs2r, 0x805, 0, &[D, SPECIAL], &[field(F::Pair64, 80, 1, &[".32", ""])]);
-    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[]));
-    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[]));
-    t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[]);
+    let byte = field(F::PredicateByte, 76, 2, &["", ".B1", ".B2", ".B3"]);
+    t.span(Arch::Sm75, Arch::Sm89, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B_S], &[byte]));
+    t.span(Arch::Sm90, Arch::Sm120, |t| t.alu(P2r, 0x003, FORMS_B, 0, &[D, PR, A, B], &[byte]));
+    t.alu(R2p, 0x004, FORMS_B, 0, &[PR, A, B], &[behind(1, byte)]);
     let vote = field(F::Function, 72, 2, &[".ALL", ".ANY", ".EQ"]);
     t.row(Vote, 0x806, 0, &[D.hidden(Hide::Neutral), P1, PS], &[vote]);
     t.row(Voteu, 0x886, 0, &[ureg(16).hidden(Hide::Neutral), upred(81), PS], &[vote]);

@@ -175,7 +175,7 @@ handlers! {
         let value = LOCAL_TOP - core.launch.launch.local_bytes.min(LOCAL_TOP);
         put_same(core, op, mask, value.into())
     };
-    /// P2R.
+    /// P2R, with the lowest bit of its byte as payload.
     P2r = |core, op, mask| {
         let (keep, select) = (core.row(op.a), core.row(op.b));
         let mut out = [0; LANES];
@@ -185,17 +185,17 @@ handlers! {
                 predicates |= (core.warp().predicates[p] >> i & 1) << p;
             }
             let field = select[i] & 0xff;
-            out[i] = (keep[i] & !field) | (predicates & field);
+            out[i] = (keep[i] & !(field << op.payload)) | (predicates & field) << op.payload;
         }
         core.put(op.d, mask, &out);
         Flow::Next
     };
-    /// R2P.
+    /// R2P, likewise.
     R2p = |core, op, mask| {
         for p in 0..7 {
             let (value, select) = (core.row(op.a), core.row(op.b));
             let chosen = ballot(|i| bit(select[i], p)) & mask;
-            let value = ballot(|i| bit(value[i], p));
+            let value = ballot(|i| bit(value[i], p + op.payload as usize));
             let predicate = &mut core.warp_mut().predicates[p];
             *predicate = (*predicate & !chosen) | (value & chosen);
         }

@@ -120,6 +120,7 @@ fn p2r(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore_operand(1);
     micro.a = r.plain(2, 1)?;
     micro.b = r.plain(3, 1)?;
+    micro.payload = (8 * r.field(F::PredicateByte)).into();
     Ok(micro)
 }
 
@@ -128,6 +129,7 @@ fn r2p(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore_operand(0);
     micro.a = r.plain(1, 1)?;
     micro.b = r.plain(2, 1)?;
+    micro.payload = (8 * r.field(F::PredicateByte)).into();
     Ok(micro)
 }
 

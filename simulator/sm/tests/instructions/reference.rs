@@ -331,10 +331,12 @@ pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: 
         Op::P2r => {
             // The third and fourth predicate were made false, and nothing sets those behind them.
             let (held, chosen) = (input[3] as u32 & 3, o.word(1) & 0xff);
-            word(o.word(0) & !chosen | held & chosen)
+            let by = 8 * i.field(F::PredicateByte)?;
+            word(o.word(0) & !(chosen << by) | (held & chosen) << by)
         }
         Op::R2p => {
-            let bit = |n: u32| o.word(1) >> n & o.word(0) >> n & 1 != 0;
+            let by = 8 * i.field(F::PredicateByte)?;
+            let bit = |n: u32| o.word(1) >> n & o.word(0) >> (n + by) & 1 != 0;
             return Some(Output { value: BEFORE, predicates: [bit(2), bit(3)] });
         }
         Op::Fchk => {
