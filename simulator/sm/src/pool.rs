@@ -6,7 +6,7 @@
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Something to help with.
 pub(super) trait Job: Send + Sync {
