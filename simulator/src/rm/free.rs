@@ -6,7 +6,7 @@ use nv_abi::{
     rm::{NVOS00_PARAMETERS as P, Status},
 };
 
-use super::{Kernel, Kind, Refusal};
+use super::{DmaMapping, Kernel, Kind, Refusal};
 
 impl Kernel {
     /// RM_FREE. The parent is ignored, and an unknown handle in a known client is no error.
@@ -50,6 +50,12 @@ impl Kernel {
         }
         self.cpu_mappings.retain(|_, mapping| mapping.client != client || mapping.memory != handle);
         self.events.remove(client, handle);
+        let of_object =
+            |it: &mut DmaMapping| it.client == client && (it.memory == handle || it.virtual_memory == handle);
+        for mapping in self.dma_mappings.extract_if(.., of_object) {
+            // Where something else took it away, nothing is left to do.
+            let _ = mapping.space.space.unmap(mapping.va, mapping.bytes);
+        }
         match kind {
             Kind::Channel(channel) => {
                 let gpu = &mut self.gpus[channel.gpu];

@@ -11,7 +11,9 @@ use nv_abi::{
     },
 };
 
-use super::{CpuMapping, Gpu, Kernel, Kind, MapContext, MemoryHome, Refusal, VaSpace, channel::USERD_BYTES};
+use super::{
+    CpuMapping, DmaMapping, Gpu, Kernel, Kind, MapContext, MemoryHome, Refusal, VaSpace, channel::USERD_BYTES,
+};
 use crate::memory::{Access, MapError, PAGE};
 
 nv_abi::layout! {
@@ -176,6 +178,8 @@ impl Kernel {
             },
         )?;
         p.set(&MapDma::dmaOffset, va)?;
+        let mapping = DmaMapping { client, memory: handle, virtual_memory: dma, space, va, bytes: length };
+        self.dma_mappings.push(mapping);
         Ok(())
     }
 
@@ -196,6 +200,14 @@ impl Kernel {
         }
         let bytes = if part == 0 { bytes } else { part };
         space.space.unmap(va, bytes).map_err(|_| Status::INVALID_OFFSET)?;
+        // What is left of a mapping lies behind the part.
+        for mapping in &mut self.dma_mappings {
+            if mapping.va == va && Arc::ptr_eq(&mapping.space, &space) {
+                mapping.va += bytes;
+                mapping.bytes = mapping.bytes.saturating_sub(bytes);
+            }
+        }
+        self.dma_mappings.retain(|mapping| mapping.bytes > 0);
         Ok(())
     }
 }

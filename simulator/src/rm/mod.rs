@@ -216,6 +216,17 @@ struct CpuMapping {
     memory: u32,
 }
 
+/// What RM_MAP_MEMORY_DMA mapped. It lives as long as the memory and the virtual memory do.
+#[derive(Debug)]
+struct DmaMapping {
+    client: u32,
+    memory: u32,
+    virtual_memory: u32,
+    space: Arc<VaSpace>,
+    va: u64,
+    bytes: u64,
+}
+
 /// The kernel module's state. One lock guards it, as the module's API lock does.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -235,6 +246,7 @@ pub(crate) struct Kernel {
     unsupported: BTreeMap<String, u64>,
     cache: cache::ControlCache,
     cpu_mappings: BTreeMap<u64, CpuMapping>,
+    dma_mappings: Vec<DmaMapping>,
     memblock_size: Option<u64>,
     serial: u64,
     next_client: u32,
@@ -273,6 +285,7 @@ impl Kernel {
             unsupported: BTreeMap::new(),
             cache: cache::ControlCache::default(),
             cpu_mappings: BTreeMap::new(),
+            dma_mappings: Vec::new(),
             memblock_size: None,
             serial: 0,
             next_client: 0,
@@ -446,7 +459,7 @@ impl Kernel {
     /// What clients have: clients and objects, and what events keep of them.
     pub(crate) fn object_count(&self) -> usize {
         let objects: usize = self.clients.values().map(|client| client.objects.len()).sum();
-        self.clients.len() + objects + self.cpu_mappings.len() + self.events.count()
+        self.clients.len() + objects + self.cpu_mappings.len() + self.dma_mappings.len() + self.events.count()
     }
 
     pub(crate) fn unsupported(&self) -> Vec<Unsupported> {
