@@ -9,12 +9,11 @@ import array, ctypes, pathlib, sys
 
 CUBINS = pathlib.Path(sys.argv[1])
 cuda = ctypes.CDLL("libcuda.so.1")
-ILLEGAL_ADDRESS, ASSERT = 700, 710
+ILLEGAL_ADDRESS = 700
 # Calls whose newest form has a suffix.
 VERSIONS = {name: name + "_v2" for name in ("cuMemAlloc", "cuMemFree", "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD", "cuMemcpyHtoDAsync",
             "cuMemcpyDtoHAsync", "cuMemsetD32", "cuMemsetD8", "cuCtxCreate", "cuCtxDestroy", "cuStreamDestroy", "cuEventDestroy",
-            "cuModuleGetGlobal", "cuMemHostAlloc", "cuDeviceTotalMem")}
-VERSIONS["cuMemHostAlloc"] = "cuMemHostAlloc"
+            "cuModuleGetGlobal", "cuDeviceTotalMem")}
 
 
 def status(name, *arguments): return getattr(cuda, VERSIONS.get(name, name))(*arguments)
@@ -31,9 +30,6 @@ def call(name, *arguments):
 def check(what, good):
   print(f"{'ok   ' if good else 'WRONG'} {what}", flush=True)
   if not good: sys.exit(1)
-
-
-def out(kind): return kind()
 
 
 def alloc(size):
@@ -125,7 +121,7 @@ def main():
   check("recursion finishes", len(set(download("I", local, count))) > 1)
   check("dynamic shared memory", list(download("I", shared, 256)) == list(download("I", values, 256))[::-1])
 
-  graph, node, ready = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+  graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
   call("cuStreamBeginCapture_v2", streams[0], 0)
   for _ in range(5): launch(add, n // 256, 256, pointer(c), pointer(c), pointer(b), number(n), stream=streams[0])
   call("cuStreamEndCapture", streams[0], ctypes.byref(graph))

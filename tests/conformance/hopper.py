@@ -48,12 +48,11 @@ def teach():
       self.mv = memoryview(bytearray(self.sz * 4)) if view is None else view
       if kwargs: self.write(**{**kwargs, "qmd_major_version": 4, "qmd_type": GRID_CTA} if "qmd_major_version" in kwargs else kwargs)
 
-    def bits(self, name): return rows.get(NAMES.get(name.upper(), name.upper()))
+    def bits(self, name): return rows[NAMES.get(name.upper(), name.upper())]
 
     def write(self, **kwargs):
       for name, value in kwargs.items():
-        if NAMES.get(name.upper(), name) is None: continue
-        self._rw_bits(*rows[NAMES.get(name.upper(), name.upper())], value=value)
+        if NAMES.get(name.upper(), name) is not None: self._rw_bits(*self.bits(name), value=value)
 
     def read(self, k, val=0): return self._rw_bits(*self.bits(k))
 

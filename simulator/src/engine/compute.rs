@@ -17,7 +17,11 @@ use nv_abi::{
     method::Method,
 };
 
-use super::{Context, Registers, field, graphics_reduction, inline_to_memory::InlineToMemory, launch};
+use super::{
+    Context, Registers, field, graphics_reduction,
+    inline_to_memory::InlineToMemory,
+    launch::{self, Arrival},
+};
 use crate::{
     fault::Fault,
     host::semaphore::{Release, Width},
@@ -95,10 +99,14 @@ const STATE: &[&str] = &[
     "SET_RENDER_ENABLE_C",
     "SET_GLOBAL_RENDER_ENABLE_C",
     "SET_RENDER_ENABLE_OVERRIDE",
+    // Read by macros.
+    "SET_MME_SHADOW_SCRATCH",
+    "SET_MME_MEM_ADDRESS_A",
+    "SET_MME_MEM_ADDRESS_B",
 ];
 
 /// State that changes no result by itself: how fast work goes, what software keeps for itself, what only methods,
-/// modes or engines read that are refused here, as macros, conditional execution, notifications and block-linear
+/// modes or engines read that are refused here, as some of macros, conditional execution, notifications and block-linear
 /// uploads. A name that ends in `*` stands for all that begin so.
 const IDLE_STATE: &[&str] = &[
     "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C",
@@ -208,7 +216,7 @@ impl Compute {
             LOAD_INLINE_QMD_DATA => self.inline_qmd(context, registers, method, element, data),
             SIGNALING_PCAS_B => {
                 if field(data, &SEND_SIGNALING_PCAS_B::SCHEDULE) != 0 {
-                    self.schedule(context, registers, method, data)
+                    self.schedule(context, registers, method, data, Arrival::Scheduled)
                 } else {
                     Ok(())
                 }
@@ -265,22 +273,11 @@ impl Compute {
         match field(data, &A) {
             // What is cached of a QMD makes no difference: it is read from memory when it is scheduled.
             A::NOP | A::INVALIDATE | A::PREFETCH => Ok(()),
-            // Those of a graph but the first are handed over so, and start when the one before them schedules them.
-            A::INVALIDATE_COPY_SCHEDULE | A::INVALIDATE_PREFETCH_COPY_SCHEDULE
-                if launch::waits_for_pcas(
-                    context,
-                    self.generation,
-                    u64::from(registers.get(&SEND_PCAS_A)) << 8,
-                )? =>
-            {
-                Ok(())
+            A::INVALIDATE_COPY_SCHEDULE | A::INVALIDATE_PREFETCH_COPY_SCHEDULE => {
+                self.schedule(context, registers, method, data, Arrival::HandedOver)
             }
-            A::SCHEDULE
-            | A::INVALIDATE_COPY_SCHEDULE
-            | A::PREFETCH_SCHEDULE
-            | A::INVALIDATE_PREFETCH_COPY_SCHEDULE
-            | A::INVALIDATE_PREFETCH_COPY_FORCE_REQUIRE_SCHEDULING => {
-                self.schedule(context, registers, method, data)
+            A::SCHEDULE | A::PREFETCH_SCHEDULE | A::INVALIDATE_PREFETCH_COPY_FORCE_REQUIRE_SCHEDULING => {
+                self.schedule(context, registers, method, data, Arrival::Scheduled)
             }
             action => {
                 let name = A.enumerant(action).unwrap_or("reserved");
@@ -295,15 +292,17 @@ impl Compute {
         registers: &Registers,
         method: &Method,
         data: u32,
+        arrival: Arrival,
     ) -> Result<(), Fault> {
         if self.inline.is_busy() {
             return Err(self.bad_value(method, data, "an inline transfer still awaits data"));
         }
         let address = u64::from(registers.get(&SEND_PCAS_A)) << 8;
-        launch::schedule(context, registers, self.class, self.generation, &mut self.waiting, address)
+        let qmd = (address, arrival);
+        launch::schedule(context, registers, self.class, self.generation, &mut self.waiting, qmd)
     }
 
-    /// LOAD_INLINE_QMD_DATA(i): the word goes into the QMD's memory; the last word schedules it.
+    /// LOAD_INLINE_QMD_DATA(i): the word goes into the QMD's memory; the last word hands it over.
     fn inline_qmd(
         &mut self,
         context: &mut Context<'_>,
@@ -326,10 +325,8 @@ impl Compute {
         let words = self.generation.qmd_version().bytes() as u32 / 4;
         if self.qmd_words == words.min(method.count) {
             self.qmd_words = 0;
-            if launch::waits_for_pcas(context, self.generation, address)? {
-                return Ok(());
-            }
-            launch::schedule(context, registers, self.class, self.generation, &mut self.waiting, address)?;
+            let qmd = (address, Arrival::HandedOver);
+            launch::schedule(context, registers, self.class, self.generation, &mut self.waiting, qmd)?;
         }
         Ok(())
     }

@@ -54,13 +54,13 @@ const DEPENDENT_DECREMENT: u64 = V04_00::DEPENDENT_QMD_ACTION::QMD_DECREMENT_DEP
 /// Grids that were scheduled and wait for others, by the address of their QMD, with how many decrements they lack.
 pub(super) type Waiting = BTreeMap<u64, u32>;
 
-/// Whether a QMD that was loaded inline starts only when something schedules it, as those of a graph but the first.
-pub(super) fn waits_for_pcas(
-    context: &Context<'_>,
-    generation: Generation,
-    address: u64,
-) -> Result<bool, Fault> {
-    Ok(read(context, generation, address)?.require_scheduling_pcas)
+/// How a descriptor comes to the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It is to start.
+    Scheduled,
+    /// It is handed over, and starts unless it says that it waits to be scheduled, as those of a graph but the first do.
+    HandedOver,
 }
 
 /// Runs the QMD at `address` unless it waits for others; then what depends on it, breadth first.
@@ -70,15 +70,20 @@ pub(super) fn schedule(
     class: u32,
     generation: Generation,
     waiting: &mut Waiting,
-    address: u64,
+    (address, arrival): (u64, Arrival),
 ) -> Result<(), Fault> {
     // With each: whether it waited for its turn already.
     let mut queue = VecDeque::from([(address, false)]);
+    let mut handed_over = arrival == Arrival::HandedOver;
     while let Some((address, waited)) = queue.pop_front() {
         if context.slot.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         let launch = read(context, generation, address)?;
+        // Only the first comes from outside: those behind it were scheduled by the one before.
+        if std::mem::replace(&mut handed_over, false) && launch.require_scheduling_pcas {
+            return Ok(());
+        }
         // NVIDIA's library schedules null grids with a counter of 2 that one grid decrements: they never start.
         if !waited && launch.dependence_counter > 0 {
             waiting.insert(address, launch.dependence_counter);

@@ -17,6 +17,8 @@ const INSTRUCTION_WORDS: usize = 3 * 0x1000;
 const PROGRAMS: usize = 256;
 /// Words of the memory for data.
 const DATA_WORDS: usize = 0xc00;
+/// Words of the largest FIFO that SET_MME_DATA_FIFO_CONFIG knows.
+const FIFO_WORDS: u32 = (16 << 10) / 4;
 /// Instructions after which a call is taken for one that never ends.
 const MOST_STEPS: u32 = 1 << 20;
 
@@ -222,10 +224,14 @@ impl Macros {
     }
 
     /// MME_DMA_READ_FIFOED of a call: the words come when the program waits for them.
-    pub(super) fn want(&mut self, words: u32) {
+    pub(super) fn want(&mut self, words: u32) -> Result<(), String> {
+        if words > FIFO_WORDS {
+            return Err(format!("{words} words for a FIFO of {FIFO_WORDS}"));
+        }
         if let Some(call) = &mut self.call {
             call.wanted = words;
         }
+        Ok(())
     }
 
     /// Whether a call waits for parameters.
@@ -515,7 +521,8 @@ mod tests {
         ];
         let mut macros = loaded(&program);
         macros.call(0, 0).unwrap();
-        macros.want(2);
+        macros.want(2).unwrap();
+        assert!(macros.want(FIFO_WORDS + 1).unwrap_err().contains("FIFO"));
         assert_eq!(macros.step(|_| 0), Ok(Step::Read(2)));
         macros.give([11, 12]);
         assert_eq!(sent(&mut macros), [(0x100, 11), (0x104, 12)]);

@@ -350,10 +350,7 @@ impl Object {
             LOAD_START => macros.load_start(data),
             CALL_MACRO => macros.call(element, data),
             CALL_DATA => macros.parameter(data),
-            DMA_READ_FIFOED if macros.is_busy() => {
-                macros.want(data);
-                Ok(())
-            }
+            DMA_READ_FIFOED if macros.is_busy() => macros.want(data),
             _ => return None,
         })
     }
@@ -361,7 +358,7 @@ impl Object {
     /// Goes on with a call of a macro until it ends or waits for parameters.
     fn expand(&mut self, context: &mut Context<'_>, method: &'static Method) -> Result<(), Fault> {
         let class = self.class;
-        if matches!(method.address, DMA_READ_FIFOED) {
+        if method.address == DMA_READ_FIFOED {
             // A part of the call that sent it.
             return Ok(());
         }

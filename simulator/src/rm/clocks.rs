@@ -53,7 +53,7 @@ pub(super) fn answer(command: u32, words: &mut [u32], clocks: Clocks) -> Result<
                 *info = [1, 100];
             }
         }
-        (FREQUENCIES, [_, state @ .., _, _, _]) if state.len() > 4 => {
+        (FREQUENCIES, [_, state @ ..]) if state.len() > 4 => {
             state[..3].copy_from_slice(&[3, 4, 1]);
             let count = list(state[3], state.len() - 4)?;
             for [domain, _, kilohertz, _] in &mut state[4..].as_chunks_mut::<4>().0[..count] {
@@ -84,7 +84,11 @@ mod tests {
         info[..7].copy_from_slice(&[0, 2, 1, 0, 0, 0, 4]);
         answer(DOMAIN_INFO, &mut info, clocks).unwrap();
         assert_eq!(info[..10], [0, 2, 1, 1, 1, 100, 4, 0x10, 1, 100]);
-        words[4] = 64;
+        words[4] = 32;
+        words[5..].as_chunks_mut::<4>().0.iter_mut().for_each(|element| element[0] = GRAPHICS);
+        answer(FREQUENCIES, &mut words, clocks).unwrap();
+        assert_eq!(words[131], clocks.graphics_khz, "the last of 32");
+        words[4] = 33;
         assert_eq!(answer(FREQUENCIES, &mut words, clocks), Err(Status::INVALID_ARGUMENT));
         assert_eq!(answer(DOMAINS, &mut [0; 3], clocks), Err(Status::INVALID_ARGUMENT));
     }

@@ -5,12 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Configuration, ConstantBuffer, FaultKind, Launch, Processor};
+use nv_sm::{Configuration, ConstantBuffer, Fault, FaultKind, Launch, Processor};
 use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SlotKind, SpecialRegister};
 
-const CODE: u64 = 0x10_0000;
+/// Where programs lie.
+pub const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x40_0000;
 const DATA: u64 = 0x100_0000;
+
+/// Which of the instructions at `places` (words from [`CODE`]) a fault is of, and why it was refused.
+pub fn refused(fault: Fault, places: &BTreeMap<usize, usize>) -> (usize, String) {
+    let place = (fault.program_counter - CODE) as usize / 16;
+    let number = places.get(&place).copied();
+    let number = number.unwrap_or_else(|| panic!("the frame itself faults: {fault:?}"));
+    match fault.kind {
+        FaultKind::Unsupported(name) => (number, name),
+        other => (number, format!("{other:?}")),
+    }
+}
 
 /// Threads of a launch: one input each.
 pub const THREADS: usize = 128;
@@ -618,13 +630,7 @@ impl Lab {
                     }
                 }
                 Err(fault) => {
-                    let place = (fault.program_counter - CODE) as usize / 16;
-                    let number = program.places.get(&place).copied();
-                    let number = number.unwrap_or_else(|| panic!("the frame itself faults: {fault:?}"));
-                    let name = match fault.kind {
-                        FaultKind::Unsupported(name) => name,
-                        other => format!("{other:?}"),
-                    };
+                    let (number, name) = refused(fault, &program.places);
                     results[number] = Some(Err(name));
                 }
             }

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Configuration, ConstantBuffer, Fault, FaultKind, Launch, Processor, Statistics};
+use nv_sm::{Configuration, ConstantBuffer, Fault, Launch, Processor, Statistics};
 use sass::{Arch, Bank, FieldId, Half, Instruction, Marks, Op, Operand, Row, SpecialRegister};
 
-use super::lab::{self, Frame, immediate, predicate, register, uniform, uniform_predicate};
+use super::lab::{self, CODE, Frame, immediate, predicate, register, uniform, uniform_predicate};
 use super::model::{self, BEFORE, CONSTANTS, Given, SLOT, Space, Thread, WARP};
 use super::{Tally, claims, random};
 
-const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x40_0000;
 const INPUT: u64 = 0x100_0000;
 const OUTPUT: u64 = 0x110_0000;
@@ -451,13 +450,7 @@ impl Bench {
                     }
                 }
                 Err(fault) => {
-                    let place = (fault.program_counter - CODE) as usize / 16;
-                    let number = places.get(&place).copied();
-                    let number = number.unwrap_or_else(|| panic!("the frame itself faults: {fault:?}"));
-                    let name = match fault.kind {
-                        FaultKind::Unsupported(name) => name,
-                        other => format!("{other:?}"),
-                    };
+                    let (number, name) = lab::refused(fault, &places);
                     results[number] = Some(Err(name));
                 }
             }
