@@ -62,11 +62,13 @@ fn main() {
             });
             #[cfg(target_arch = "x86_64")]
             if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c") {
+                // SAFETY: the processor has the features, as was just asked.
+                let mut scratch = unsafe { mma::avx2::Scratch::new() };
                 measure(&format!("{name}, HMMA.16816.{accumulator:?}, AVX2"), |d| {
-                    let (a, b) = (black_box(&a), black_box(&b));
-                    // SAFETY: the processor has the features, as was just asked.
-                    let result = unsafe { mma::avx2::float_mma(form, numerics, a, b, &d[..registers]) };
-                    *d = result.unwrap_or(*d);
+                    let operands: [&[Register]; 3] = [black_box(&a), black_box(&b), &d[..registers]];
+                    // SAFETY: as above.
+                    let result = unsafe { mma::avx2::float_mma(form, numerics, operands, &mut scratch) };
+                    *d = *result.unwrap_or(d);
                 });
             }
         }

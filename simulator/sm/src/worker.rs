@@ -40,6 +40,9 @@ impl Random {
 pub(crate) struct Caches {
     pub windows: Windows,
     pub textures: super::texture::Cache,
+    /// Room of the tensor cores' quick form, from its first use on.
+    #[cfg(target_arch = "x86_64")]
+    pub tensor: Option<Box<sass::lane::mma::avx2::Scratch>>,
     pub statistics: Statistics,
     /// How often a clock was looked at.
     pub looks: u64,
@@ -118,6 +121,8 @@ impl Worker {
             caches: Caches {
                 windows: Windows::new(),
                 textures: super::texture::Cache::default(),
+                #[cfg(target_arch = "x86_64")]
+                tensor: None,
                 statistics: Statistics::default(),
                 looks: 0,
                 multiprocessors,

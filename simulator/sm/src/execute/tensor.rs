@@ -130,7 +130,7 @@ fn negate(registers: &mut [[u32; LANES]], factor: Factor) {
 
 /// Writes D; a form that there is not stops the kernel.
 #[inline(always)]
-fn put(core: &mut Core<'_>, op: &Micro, mask: u32, d: Option<[[u32; LANES]; 4]>, count: usize) -> Flow {
+fn put(core: &mut Core<'_>, op: &Micro, mask: u32, d: Option<&[[u32; LANES]; 4]>, count: usize) -> Flow {
     match d {
         Some(d) => {
             for (word, v) in d.iter().enumerate().take(count) {
@@ -149,6 +149,9 @@ handlers! {
     FloatMma = |core, op, mask| {
         let (form, numerics) = float_form(op.payload);
         let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+        // Taken out, so that it may be written while operands are read where they are.
+        #[cfg(target_arch = "x86_64")]
+        let mut tensor = core.caches.tensor.take();
         // SAFETY: lowering checked the sources for the form's numbers of registers.
         let [mut a, mut b, c] =
             unsafe { [(op.a, na), (op.b, nb), (op.c, nc)].map(|(row, count)| core.source_rows(row, count)) };
@@ -166,9 +169,14 @@ handlers! {
         #[cfg(target_arch = "x86_64")]
         if L::AVX2 {
             // SAFETY: handlers of this level run only on processors that have the features.
-            let d = unsafe { mma::avx2::float_mma(form, numerics, a, b, c) };
+            let d = unsafe {
+                let scratch = tensor.get_or_insert_with(|| Box::new(mma::avx2::Scratch::new()));
+                mma::avx2::float_mma(form, numerics, [a, b, c], scratch)
+            };
             if d.is_some() {
-                return put(core, op, mask, d, nc);
+                let flow = put(core, op, mask, d, nc);
+                core.caches.tensor = tensor;
+                return flow;
             }
         }
         let d = if form.sparse {
@@ -177,7 +185,11 @@ handlers! {
         } else {
             mma::float_mma(form, numerics, a, b, c, None)
         };
-        put(core, op, mask, d, nc)
+        #[cfg(target_arch = "x86_64")]
+        {
+            core.caches.tensor = tensor;
+        }
+        put(core, op, mask, d.as_ref(), nc)
     };
     /// IMMA.
     Imma = |core, op, mask| {
@@ -193,7 +205,7 @@ handlers! {
         } else {
             mma::imma(form, a, b, c, None)
         };
-        put(core, op, mask, d, nc)
+        put(core, op, mask, d.as_ref(), nc)
     };
     /// BMMA.
     Bmma = |core, op, mask| {
@@ -204,7 +216,7 @@ handlers! {
         let b: [_; 2] = fragment(core, op.b, nb);
         let c: [_; 4] = fragment(core, op.c, nc);
         let d = mma::bmma(rows, k, operation, &a[..na.min(4)], &b[..nb.min(2)], &c[..nc.min(4)]);
-        put(core, op, mask, d, nc)
+        put(core, op, mask, d.as_ref(), nc)
     };
     /// DMMA.
     Dmma = |core, op, mask| {

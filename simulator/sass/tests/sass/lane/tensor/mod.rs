@@ -238,7 +238,12 @@ fn compute(form: &Form, numerics: Numerics, operands: &Operands) -> Vec<Pair> {
                 k: form.k,
                 sparse: form.sparse,
             };
-            float_mma(form, numerics, &a, &b, &c, sparsity)
+            let d = float_mma(form, numerics, &a, &b, &c, sparsity);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(quick) = avx2::product(form, numerics, [&a, &b, &c]) {
+                assert_eq!(d.map(|d| d[..c.len()].to_vec()), Some(quick));
+            }
+            d
         }
     };
     wide(&d.unwrap_or_else(|| panic!("{} is no form", form.name))[..c.len()])

@@ -1,0 +1,134 @@
+//! The same results as [`float_mma`](super::float_mma) without sparsity, eight columns at a time, for processors
+//! with AVX2 and F16C.
+//!
+//! A product of two narrow factors is exact in FP32, and so is its scaling by a power of two, as long as the
+//! exponents keep away from the ends of the range. Scaled so that the last kept place weighs one, cutting a
+//! term off toward zero is the conversion to an integer, and the sum is an integer sum: see `step`. The largest exponent
+//! is that of sums of bytes, for 32 products at a time: see `operands`. Operands that this does not hold for (infinities,
+//! NaNs, exponents near the ends of BF16 and TF32) are for the long way. Small whole numbers have a shorter one: see
+//! `whole`.
+//!
+//! The functions are safe for code that has the features itself; any other caller must know the processor.
+
+mod operands;
+mod step;
+mod whole;
+mod words;
+
+use super::{Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
+use operands::{BF16, E4M3, E5M2, F16, Left, Right, TF32};
+use step::{Constants, product};
+
+/// A form of `STEPS` steps of four times `FOURS` products, with `COUNT` registers of B.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn run<
+    const A: u8,
+    const B: u8,
+    const COUNT: usize,
+    const STEPS: usize,
+    const FOURS: usize,
+    const HALF: bool,
+>(
+    numerics: Numerics,
+    [a, b, c]: [&[Register]; 3],
+    Scratch { left, right, d, passes }: &mut Scratch,
+) -> bool {
+    if (A == F16 || A == BF16) && !HALF {
+        if *passes > 0 {
+            *passes -= 1;
+        } else if whole::product::<A, STEPS, FOURS>(numerics, [a, b, c], d) {
+            return true;
+        } else {
+            *passes = PASSES;
+        }
+    }
+    if !right.decode::<B, COUNT>(b) || !left.decode::<A, COUNT>(a) {
+        return false;
+    }
+    let constants = Constants::new(numerics, HALF);
+    product::<A, STEPS, FOURS, HALF>(&constants, left, right, c, d)
+}
+
+/// Room for decoded operands and results, to be used again and again.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    left: Left,
+    right: Right,
+    d: [Register; 4],
+    /// Products for which it is not tried whether they are of small whole numbers.
+    passes: u8,
+}
+
+/// Where one product was not of small whole numbers the next ones hardly are.
+const PASSES: u8 = 31;
+
+impl Scratch {
+    /// Room with nothing in it.
+    ///
+    /// # Safety
+    ///
+    /// Callers compiled without these features must have seen that the processor has them; nothing else can go wrong.
+    #[target_feature(enable = "avx2,f16c")]
+    pub fn new() -> Self {
+        Scratch { left: Left::ZERO, right: Right::zero(), d: [[0; LANES]; 4], passes: 0 }
+    }
+}
+
+/// [`float_mma`](super::float_mma) of a dense form. `None` also where the operands or the form are for the long way. With an
+/// FP16 accumulator the last two registers of the result are of no use.
+///
+/// # Safety
+///
+/// Callers compiled without these features must have seen that the processor has them; nothing else can go wrong.
+#[target_feature(enable = "avx2,f16c")]
+pub fn float_mma<'a>(
+    form: FloatMatrix,
+    numerics: Numerics,
+    operands: [&[Register]; 3],
+    scratch: &'a mut Scratch,
+) -> Option<&'a [Register; 4]> {
+    let registers = form.registers()?;
+    let counts = [registers.a, registers.b, registers.c];
+    if form.sparse || operands.map(<[Register]>::len) != counts {
+        return None;
+    }
+    let half = form.accumulator == Accumulator::F16;
+    // Registers of B that a step takes in: in each of a column's four lanes a register holds 16 bytes.
+    let per_step = (numerics.step_bytes / 16).min(registers.b);
+    macro_rules! run {
+        ($a:ident, $b:ident, $count:literal, $steps:literal, $fours:literal) => {
+            if half {
+                run::<$a, $b, $count, $steps, $fours, true>(numerics, operands, scratch)
+            } else {
+                run::<$a, $b, $count, $steps, $fours, false>(numerics, operands, scratch)
+            }
+        };
+    }
+    macro_rules! fp8 {
+        ($a:ident, $b:ident) => {
+            match registers.b {
+                1 => run!($a, $b, 1, 1, 4),
+                _ => run!($a, $b, 2, 2, 4),
+            }
+        };
+    }
+    use Factor as X;
+    let done = match (form.factors, registers.b, per_step) {
+        ([X::F16, X::F16], 1, 1) => run!(F16, F16, 1, 1, 2),
+        ([X::F16, X::F16], 2, 1) => run!(F16, F16, 2, 2, 2),
+        ([X::F16, X::F16], 2, 2) => run!(F16, F16, 2, 1, 4),
+        ([X::Bf16, X::Bf16], 1, 1) => run::<BF16, BF16, 1, 1, 2, false>(numerics, operands, scratch),
+        ([X::Bf16, X::Bf16], 2, 1) => run::<BF16, BF16, 2, 2, 2, false>(numerics, operands, scratch),
+        ([X::Bf16, X::Bf16], 2, 2) => run::<BF16, BF16, 2, 1, 4, false>(numerics, operands, scratch),
+        ([X::Tf32, X::Tf32], 1, 1) => run::<TF32, TF32, 1, 1, 1, false>(numerics, operands, scratch),
+        ([X::Tf32, X::Tf32], 2, 1) => run::<TF32, TF32, 2, 2, 1, false>(numerics, operands, scratch),
+        ([X::Tf32, X::Tf32], 2, 2) => run::<TF32, TF32, 2, 1, 2, false>(numerics, operands, scratch),
+        ([X::E4M3, X::E4M3], _, 1) => fp8!(E4M3, E4M3),
+        ([X::E4M3, X::E5M2], _, 1) => fp8!(E4M3, E5M2),
+        ([X::E5M2, X::E4M3], _, 1) => fp8!(E5M2, E4M3),
+        ([X::E5M2, X::E5M2], _, 1) => fp8!(E5M2, E5M2),
+        _ => false,
+    };
+    done.then_some(&scratch.d)
+}

@@ -1,0 +1,267 @@
+//! Fused steps of four rows and eight columns.
+
+use std::arch::x86_64::*;
+
+use super::super::{Numerics, Register};
+use super::operands::{E4M3, E5M2, GROUPS, Left, Right};
+use super::words::{pair_of_rows, splat, words};
+
+/// Rows that are worked on at once, to read B once for all of them.
+const ROWS: usize = 4;
+
+/// Exponent field of FP32.
+const EXPONENT: i32 = 0x7f80_0000;
+const SIGN: i32 = i32::MIN;
+/// Sums of sixteen products and an addend are less than 2^31 + 2^26; where they do not fit, and a little below, the
+/// long way is taken. What is made of infinities and NaNs is larger too.
+const LARGE: i32 = 0x7800_0000;
+/// With an FP32 accumulator the largest exponent never counts as less: as much as a zero and the largest factor add up to.
+/// All other products are larger, and addends other than zero must be. Those of later steps may be less, but have no places
+/// that this could cut off.
+const LOWEST: i32 = -86;
+
+/// Bits of a power of two.
+pub(super) const fn power_bits(exponent: i32) -> i32 {
+    (127 + exponent) << 23
+}
+
+/// A unit's numbers as FP32 bits.
+#[derive(Clone, Copy)]
+pub(super) struct Constants {
+    /// A term's scale is this less its largest exponent's field.
+    scale: __m256i,
+    /// A sum's weight is the largest exponent's field less this.
+    weight: __m256i,
+    /// What is kept of an FP32 result.
+    kept: __m256,
+    /// The largest exponent never counts as less.
+    floor: __m256i,
+}
+
+impl Constants {
+    /// Of a unit, with an FP16 accumulator if `half`.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    pub fn new(numerics: Numerics, half: bool) -> Self {
+        let floor = if half { (-14 - numerics.floor_below).max(LOWEST) } else { LOWEST };
+        Constants {
+            scale: _mm256_set1_epi32((254 + numerics.fraction_bits) << 23),
+            weight: _mm256_set1_epi32(numerics.fraction_bits << 23),
+            kept: splat(-1 << (23 - numerics.result_bits)),
+            floor: _mm256_set1_epi32(power_bits(floor)),
+        }
+    }
+}
+
+/// What of all rows is to be looked at in the end.
+#[derive(Clone, Copy)]
+struct Extremes {
+    /// Twice the bits of the smallest addend other than zero, less one.
+    addend: __m256i,
+    /// The largest sum.
+    sum: __m256i,
+}
+
+impl Extremes {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn none() -> Self {
+        Extremes { addend: _mm256_set1_epi32(-1), sum: _mm256_setzero_si256() }
+    }
+
+    /// No addend was too small, and no sum too large.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn fine(self) -> bool {
+        let large = _mm256_max_epu32(self.sum, _mm256_set1_epi32(LARGE));
+        let large = _mm256_cmpeq_epi32(large, self.sum);
+        let least = _mm256_set1_epi32(2 * power_bits(LOWEST) - 1);
+        let small = _mm256_min_epu32(self.addend, least);
+        let fine = _mm256_cmpeq_epi32(small, least);
+        _mm256_testz_si256(large, large) != 0 && _mm256_testc_si256(fine, _mm256_set1_epi32(-1)) != 0
+    }
+}
+
+/// The largest exponents of the products of each element, as fields of FP32 numbers with something left below, and no less
+/// than the floor.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn largest_products<const FOURS: usize>(
+    constants: &Constants,
+    left: &Left,
+    right: &Right,
+    step: usize,
+    to: &mut [__m256i; 16],
+) {
+    for (rows, to) in left.exponents.iter().zip(to.as_chunks_mut::<2>().0) {
+        for (r, to) in to.iter_mut().enumerate() {
+            // Bytes of four products each.
+            let mut most = _mm256_set1_epi8(i8::MIN);
+            for i in step * FOURS..(step + 1) * FOURS {
+                let row = _mm256_set1_epi32(rows[i / 4][4 * r + i % 4] as i32);
+                most = _mm256_max_epi8(most, _mm256_adds_epi8(row, right.exponents[i / 4][i % 4]));
+            }
+            // The largest of the four to the highest byte, and from there to the field.
+            most = _mm256_max_epi8(most, _mm256_slli_epi32::<16>(most));
+            most = _mm256_max_epi8(most, _mm256_slli_epi32::<8>(most));
+            let field = _mm256_add_epi32(_mm256_srai_epi32::<1>(most), _mm256_set1_epi32(power_bits(0)));
+            *to = _mm256_max_epi32(field, constants.floor);
+        }
+    }
+}
+
+/// A product of `STEPS` steps of four times `FOURS` products. False where its numbers need the long way.
+#[inline(never)]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, const HALF: bool>(
+    constants: &Constants,
+    left: &Left,
+    right: &Right,
+    c: &[Register],
+    d: &mut [Register; 4],
+) -> bool {
+    // FP8 only: the others' results have all bits.
+    let cut_results = !HALF && (FACTOR == E4M3 || FACTOR == E5M2);
+    let mut extremes = Extremes::none();
+    let mut sums = [_mm256_setzero_ps(); 16];
+    for (at, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        *sums = if HALF { read_halves(c, at) } else { read_rows(c, at) };
+        if !HALF {
+            for addends in *sums {
+                let bits = _mm256_castps_si256(addends);
+                let below = _mm256_sub_epi32(_mm256_add_epi32(bits, bits), _mm256_set1_epi32(1));
+                extremes.addend = _mm256_min_epu32(extremes.addend, below);
+            }
+        }
+    }
+    for step in 0..STEPS {
+        let mut products = [_mm256_setzero_si256(); 16];
+        largest_products::<FOURS>(constants, left, right, step, &mut products);
+        let groups = sums.as_chunks_mut::<ROWS>().0.iter_mut().zip(products.as_chunks::<ROWS>().0);
+        for ((sums, products), rows) in groups.zip(left.value.as_chunks::<ROWS>().0) {
+            fused_step::<FOURS, HALF>(constants, rows, right, step, products, sums, &mut extremes);
+            if cut_results {
+                *sums = sums.map(|sum| _mm256_and_ps(sum, constants.kept));
+            }
+        }
+    }
+    for (at, sums) in sums.as_chunks::<2>().0.iter().enumerate() {
+        if HALF { write_halves(d, at, *sums) } else { write_rows(d, at, *sums) }
+    }
+    extremes.fine()
+}
+
+/// One fused step of a few rows. `sums` holds the addends, and then the results.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn fused_step<const FOURS: usize, const HALF: bool>(
+    constants: &Constants,
+    rows: &[[[f32; 16]; GROUPS]; ROWS],
+    right: &Right,
+    step: usize,
+    products: &[__m256i; ROWS],
+    sums: &mut [__m256; ROWS],
+    extremes: &mut Extremes,
+) {
+    let mut largest = [_mm256_setzero_si256(); ROWS];
+    let mut scale = [_mm256_setzero_ps(); ROWS];
+    let mut whole = largest;
+    for r in 0..ROWS {
+        let mut addend = _mm256_and_si256(_mm256_castps_si256(sums[r]), _mm256_set1_epi32(!SIGN));
+        if HALF {
+            let nonzero = _mm256_cmpgt_epi32(addend, _mm256_setzero_si256());
+            let smallest = _mm256_and_si256(nonzero, _mm256_set1_epi32(power_bits(-14)));
+            addend = _mm256_max_epi32(addend, smallest);
+        }
+        largest[r] = _mm256_and_si256(_mm256_max_epi32(products[r], addend), _mm256_set1_epi32(EXPONENT));
+        scale[r] = _mm256_castsi256_ps(_mm256_sub_epi32(constants.scale, largest[r]));
+        whole[r] = _mm256_cvttps_epi32(_mm256_mul_ps(sums[r], scale[r]));
+    }
+    for four in step * FOURS..(step + 1) * FOURS {
+        for k in 4 * four % 16..4 * four % 16 + 4 {
+            let column = right.value[four / 4][k];
+            for r in 0..ROWS {
+                let row = _mm256_set1_ps(rows[r][four / 4][k]);
+                let product = _mm256_mul_ps(_mm256_mul_ps(row, column), scale[r]);
+                whole[r] = _mm256_add_epi32(whole[r], _mm256_cvttps_epi32(product));
+            }
+        }
+    }
+    for r in 0..ROWS {
+        let magnitude = _mm256_abs_epi32(whole[r]);
+        extremes.sum = _mm256_max_epu32(extremes.sum, magnitude);
+        let weight = _mm256_castsi256_ps(_mm256_sub_epi32(largest[r], constants.weight));
+        sums[r] = if HALF {
+            // Rounded to odd, so that it may be rounded once more.
+            let number = number_toward_zero(whole[r], magnitude);
+            let exact = _mm256_cmpeq_epi32(_mm256_cvttps_epi32(number), whole[r]);
+            let odd = _mm256_andnot_si256(exact, _mm256_set1_epi32(1));
+            let bits = _mm256_or_si256(_mm256_castps_si256(number), odd);
+            let result = _mm256_mul_ps(_mm256_castsi256_ps(bits), weight);
+            let half = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(result);
+            // What rounds to zero is +0.
+            _mm256_add_ps(_mm256_cvtph_ps(half), _mm256_setzero_ps())
+        } else {
+            _mm256_mul_ps(number_toward_zero(whole[r], magnitude), weight)
+        };
+    }
+}
+
+/// A whole number and its magnitude as FP32, cut off toward zero.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn number_toward_zero(whole: __m256i, magnitude: __m256i) -> __m256 {
+    // Without the bit behind the 24th the nearest FP32 number is the next one toward zero.
+    let cut = _mm256_andnot_si256(_mm256_srli_epi32::<24>(magnitude), magnitude);
+    _mm256_cvtepi32_ps(_mm256_sign_epi32(cut, whole))
+}
+
+/// Two rows of FP32 addends, first the even columns.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn read_rows(c: &[Register], at: usize) -> [__m256; 2] {
+    let (half, pair) = (at / 4, at % 4);
+    let both = [pair_of_rows(&c[2 * half], pair), pair_of_rows(&c[2 * half + 1], pair)];
+    swap_halves(both.map(|v| _mm256_castsi256_ps(v)))
+}
+
+/// Writes two rows of FP32 results.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn write_rows(d: &mut [Register; 4], at: usize, results: [__m256; 2]) {
+    let (half, pair) = (at / 4, at % 4);
+    let [even, odd] = swap_halves(results).map(|v| words(_mm256_castps_si256(v)));
+    let (pairs, _) = d[2 * half].as_chunks_mut::<8>();
+    pairs[pair] = even;
+    let (pairs, _) = d[2 * half + 1].as_chunks_mut::<8>();
+    pairs[pair] = odd;
+}
+
+/// The lower halves, then the upper halves.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn swap_halves([a, b]: [__m256; 2]) -> [__m256; 2] {
+    [_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)]
+}
+
+/// Two rows of FP16 addends, first the even columns.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn read_halves(c: &[Register], at: usize) -> [__m256; 2] {
+    let even_first = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    let both =
+        _mm256_shuffle_epi8(pair_of_rows(&c[at / 4], at % 4), _mm256_set_m128i(even_first, even_first));
+    [_mm256_cvtph_ps(_mm256_castsi256_si128(both)), _mm256_cvtph_ps(_mm256_extracti128_si256::<1>(both))]
+}
+
+/// Writes two rows of FP16 results, of numbers that are FP16 already.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn write_halves(d: &mut [Register; 4], at: usize, results: [__m256; 2]) {
+    let (half, pair) = (at / 4, at % 4);
+    let in_turn = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    let [first, second] = results.map(|v| _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v));
+    let both = _mm256_set_m128i(second, first);
+    let (pairs, _) = d[half].as_chunks_mut::<8>();
+    pairs[pair] = words(_mm256_shuffle_epi8(both, _mm256_set_m128i(in_turn, in_turn)));
+}

@@ -1,0 +1,131 @@
+//! Matrices of small whole numbers times a power of two.
+//!
+//! Where all factors are such, and so are the addends, nothing is ever cut off, and sums are sums of 16-bit products.
+
+use std::arch::x86_64::*;
+
+use super::super::{Numerics, Register};
+use super::operands::{F16, wide, wide_bf16};
+use super::step::{number_toward_zero, power_bits, read_rows, write_rows};
+use super::words::*;
+
+/// Factors are less than two to this many times the unit of their matrix.
+const WHOLE_BITS: i32 = 12;
+/// The exponent field of an FP32 unit that every addend and result is a multiple of may be this far from that of 1.0.
+const WHOLE_REACH: i32 = 90;
+
+/// Whole numbers in the places of a register's words.
+type Wholes = [[u32; 8]; 4];
+
+/// Writes a fragment's elements as signed 16-bit multiples of a power of two. Returns its exponent, and how many of the
+/// lowest bits are zero everywhere. `None` where they would need more than [`WHOLE_BITS`].
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn whole_numbers<const FACTOR: u8>(fragment: &[Register], to: &mut [Wholes]) -> Option<[i32; 2]> {
+    let mut largest = _mm256_setzero_si256();
+    for register in fragment {
+        for pair in 0..4 {
+            let magnitude = _mm256_and_si256(pair_of_rows(register, pair), _mm256_set1_epi16(i16::MAX));
+            largest = _mm256_max_epu16(largest, magnitude);
+        }
+    }
+    let largest = _mm_max_epu16(_mm256_castsi256_si128(largest), _mm256_extracti128_si256::<1>(largest));
+    // The instruction finds the smallest: of the complements.
+    let least = _mm_minpos_epu16(_mm_xor_si128(largest, _mm_set1_epi32(-1)));
+    let largest = !(_mm_extract_epi16::<0>(least) as u16);
+    // One more than the exponent of the largest element; of tiny ones it may be too large, and then they are no
+    // multiples of the unit.
+    let exponent = match FACTOR {
+        F16 => i32::from(largest >> 10).max(1) - 14,
+        _ => (i32::from(largest >> 7) - 126).max(-WHOLE_REACH),
+    };
+    let unit = exponent - WHOLE_BITS;
+    if unit.abs() > WHOLE_REACH {
+        return None;
+    }
+    let scale = splat(power_bits(-unit));
+    let mut broken = _mm256_setzero_ps();
+    let mut all = _mm256_set1_epi16(1 << WHOLE_BITS);
+    for (register, to) in fragment.iter().zip(to) {
+        for (pair, to) in to.iter_mut().enumerate() {
+            let v = pair_of_rows(register, pair);
+            let numbers = if FACTOR == F16 { wide::<F16>(v) } else { wide_bf16(v) };
+            let [first, second] = numbers.map(|number| {
+                let scaled = _mm256_mul_ps(number, scale);
+                let whole = _mm256_cvttps_epi32(scaled);
+                let cut = _mm256_cmp_ps::<_CMP_NEQ_UQ>(_mm256_cvtepi32_ps(whole), scaled);
+                broken = _mm256_or_ps(broken, cut);
+                whole
+            });
+            let both = match FACTOR {
+                F16 => in_order(_mm256_packs_epi32(first, second)),
+                _ => _mm256_blend_epi16::<0xaa>(first, _mm256_slli_epi32::<16>(second)),
+            };
+            all = _mm256_or_si256(all, both);
+            *to = words(both);
+        }
+    }
+    if _mm256_movemask_ps(broken) != 0 {
+        return None;
+    }
+    // The lowest set bit of each number is the lowest of all of them in one at least.
+    let lowest = _mm256_and_si256(all, _mm256_sub_epi16(_mm256_setzero_si256(), all));
+    let least = _mm_min_epu16(_mm256_castsi256_si128(lowest), _mm256_extracti128_si256::<1>(lowest));
+    let least = _mm_extract_epi16::<0>(_mm_minpos_epu16(least)) as u32;
+    Some([unit, least.trailing_zeros() as i32])
+}
+
+/// Like [`step::product`](super::step::product) for FP16 and BF16 with an FP32 accumulator, of `STEPS` steps of four
+/// times `FOURS` products. False where the operands are not as small and whole as that takes.
+///
+/// Products are then whole numbers of less than 24 bits, addends of less than 25: none of them reaches below the last
+/// place that the largest of them leaves. Every step's sum is exact, and only its result is cut.
+#[inline(never)]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
+    numerics: Numerics,
+    [a, b, c]: [&[Register]; 3],
+    d: &mut [Register; 4],
+) -> bool {
+    let (mut left, mut right) = ([[[0; 8]; 4]; 4], [[[0; 8]; 4]; 2]);
+    let Some([b_unit, b_zeros]) = whole_numbers::<FACTOR>(b, &mut right) else { return false };
+    let Some([a_unit, a_zeros]) = whole_numbers::<FACTOR>(a, &mut left) else { return false };
+    // The larger the unit, the more room have addends.
+    let zeros = a_zeros + b_zeros;
+    let unit = a_unit + b_unit + zeros;
+    if unit.abs() > WHOLE_REACH || numerics.fraction_bits < 2 * WHOLE_BITS || numerics.result_bits != 23 {
+        return false;
+    }
+    let zeros = _mm_cvtsi32_si128(zeros);
+    let right =
+        right.map(|[a, b, c, d]| transpose_words([integers(&a), integers(&b), integers(&c), integers(&d)]));
+    let (scale, weight) = (splat(power_bits(-unit)), splat(power_bits(unit)));
+    let mut broken = _mm256_setzero_ps();
+    let mut large = _mm256_setzero_si256();
+    for at in 0..8 {
+        // Of two rows.
+        let mut results = read_rows(c, at);
+        for (r, result) in results.iter_mut().enumerate() {
+            let mut sum = _mm256_cvttps_epi32(_mm256_mul_ps(*result, scale));
+            let again = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), weight);
+            broken = _mm256_or_ps(broken, _mm256_cmp_ps::<_CMP_NEQ_UQ>(again, *result));
+            for step in 0..STEPS {
+                large = _mm256_or_si256(large, _mm256_abs_epi32(sum));
+                let mut products = _mm256_setzero_si256();
+                // A word has two of them, so a register eight.
+                for word in 2 * FOURS * step..2 * FOURS * (step + 1) {
+                    let (register, word) = (word / 4, word % 4);
+                    let row = _mm256_set1_epi32(left[at / 4 + 2 * register][at % 4][4 * r + word] as i32);
+                    products = _mm256_add_epi32(products, _mm256_madd_epi16(row, right[register][word]));
+                }
+                sum = _mm256_add_epi32(sum, _mm256_sra_epi32(products, zeros));
+                *result = number_toward_zero(sum, _mm256_abs_epi32(sum));
+                sum = _mm256_cvttps_epi32(*result);
+            }
+            *result = _mm256_mul_ps(*result, weight);
+        }
+        write_rows(d, at, results);
+    }
+    let large = _mm256_srli_epi32::<{ 2 * WHOLE_BITS + 1 }>(large);
+    _mm256_movemask_ps(broken) == 0 && _mm256_testz_si256(large, large) != 0
+}
