@@ -59,6 +59,8 @@ pub enum Event {
     Symbol(Symbol),
     /// A channel died, in words.
     Fault(String),
+    /// What whoever recorded has to say about the capture: that it may have seen something late, say.
+    Note(String),
     /// A grid ran, where that can be seen: on a simulated GPU.
     Grid(Grid),
 }

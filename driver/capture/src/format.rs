@@ -22,6 +22,7 @@
 //! symbol 1000205000 fa0 sum
 //! doorbell 90 a
 //! fault Xid 31: ...
+//! note what is submitted was looked for every 0.1 to 2 ms
 //! grid 1000205000 4 1 1 256 1 1 81230 90110
 //!   block 0 0 0 1 81500 84020
 //!   ...
@@ -153,6 +154,7 @@ fn event_text(out: &mut String, event: &Event, branch: Branch, handles: &mut Han
             writeln!(out, "symbol {address:x} {bytes:x} {}", escape(name))
         }
         Event::Fault(text) => writeln!(out, "fault {}", escape(text)),
+        Event::Note(text) => writeln!(out, "note {}", escape(text)),
         Event::Grid(Grid { program, grid: [x, y, z], block: [i, j, k], start, end, blocks }) => {
             let _ = writeln!(out, "grid {program:x} {x} {y} {z} {i} {j} {k} {start} {end}");
             for Block { index: [x, y, z], worker, start, end } in blocks {
@@ -323,6 +325,7 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
             },
             ("doorbell", [offset, value]) => Event::Doorbell { offset: hex32(offset)?, value: hex32(value)? },
             ("fault", _) => Event::Fault(unescape(rest)),
+            ("note", _) => Event::Note(unescape(rest)),
             ("grid", [program, sizes @ .., start, end]) => {
                 let sizes: [u32; 6] = numbers(sizes)?;
                 let [grid, block] = *sizes.as_chunks::<3>().0 else { return None };
@@ -483,6 +486,7 @@ mod tests {
             Event::Symbol(Symbol { address: 0x1000, bytes: 16, name: "the sum # of it".into() }),
             Event::Doorbell { offset: 0x90, value: 10 },
             Event::Fault("Xid 31:\n  a \\ b".into()),
+            Event::Note("seen late".into()),
             Event::Grid(Grid {
                 program: 0x10_0020_5000,
                 grid: [4, 2, 1],

@@ -22,6 +22,9 @@ pub fn page(capture: &Capture, title: &str) -> String {
             Section::Submission(text) => texts.push(text),
             // It belongs behind the submissions so far.
             Section::Fault(text) => faults.push(json!({ "after": texts.len(), "text": text })),
+            Section::Note(text) => {
+                faults.push(json!({ "after": texts.len(), "text": format!("note: {text}") }));
+            }
         }
     }
     let submissions: Vec<_> = slices

@@ -195,12 +195,22 @@ impl Recording {
     /// The client is about to store to a doorbell page. Told before the GPU sees it, what lies in memory is what was
     /// submitted.
     pub fn doorbell(&mut self, offset: u32, value: u32) {
-        if offset == NOTIFY_CHANNEL_PENDING
-            && let Some(channel) = self.tracker.channel_of_token(value).map(|channel| channel.clone())
-        {
-            self.submissions(&channel).into_iter().for_each(|found| self.keep(found));
+        if offset == NOTIFY_CHANNEL_PENDING {
+            for channel in self.tracker.channels_of_token(value) {
+                self.submissions(&channel).into_iter().for_each(|found| self.keep(found));
+            }
         }
         self.events.push(Event::Doorbell { offset, value });
+    }
+
+    /// Whether a mapping of a descriptor shows doorbells.
+    pub fn is_doorbell(&self, fd: Fd) -> bool {
+        self.tracker.is_doorbell(fd)
+    }
+
+    /// Whether a channel has that token.
+    pub fn is_token(&self, token: u32) -> bool {
+        !self.tracker.channels_of_token(token).is_empty()
     }
 
     /// Looks at every channel for what was submitted since it was last looked at: for clients whose doorbells nobody

@@ -27,7 +27,7 @@ use crate::{
     client::ClientMemory,
     diff::is_name,
     event::{Event, IoctlEvent, MemoryKind},
-    tracker::Tracker,
+    tracker::{Channel, Tracker},
     words::to_bytes,
 };
 
@@ -162,8 +162,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
             Event::Ioctl(call) => self.ioctl(call),
             Event::Map { fd, length, offset, result } => {
                 let Some(new) = self.fds.get(fd).copied() else { return };
-                let class = self.new.attached_class(new).and_then(class::class);
-                let usermode = class.is_some_and(|class| class.internal == "UserModeApi");
+                let usermode = self.new.is_doorbell(new);
                 let mapping = Mapping { address: None, length: *length, offset: *offset };
                 let found = self.backend.mmap(new, mapping);
                 self.expect("mapping", result, found.err());
@@ -208,12 +207,12 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                 }
             }
             Event::Doorbell { offset, value } => self.ring(*offset, *value),
-            Event::Symbol(_) | Event::Fault(_) | Event::Grid(_) => {}
+            Event::Symbol(_) | Event::Fault(_) | Event::Note(_) | Event::Grid(_) => {}
         }
     }
 
     /// The new channel that an old one's handle stands for.
-    fn channel(&self, old: u32) -> Option<crate::tracker::Channel> {
+    fn channel(&self, old: u32) -> Option<Channel> {
         let handle = self.handles.get(&old).copied().unwrap_or(old);
         self.new.channel(handle).cloned()
     }
@@ -260,8 +259,14 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
     }
 
     fn ring(&mut self, offset: u32, value: u32) {
-        let old = self.old.channel_of_token(value).map(|channel| channel.handle);
-        let Some(channel) = old.and_then(|handle| self.channel(handle)) else { return };
+        for old in self.old.channels_of_token(value) {
+            if let Some(channel) = self.channel(old.handle) {
+                self.ring_for(&channel, offset, value);
+            }
+        }
+    }
+
+    fn ring_for(&mut self, channel: &Channel, offset: u32, value: u32) {
         let (Some(page), Some(token)) = (self.doorbell, channel.token) else {
             self.differ("there is no doorbell to ring".to_owned());
             return;
@@ -271,7 +276,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
             self.differ(format!("the doorbell gives {errno}"));
             return;
         }
-        let (Some(put), Some(get)) = (self.new.put_pointer(&channel), self.new.get_pointer(&channel)) else {
+        let (Some(put), Some(get)) = (self.new.put_pointer(channel), self.new.get_pointer(channel)) else {
             return;
         };
         let start = Instant::now();

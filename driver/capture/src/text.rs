@@ -34,6 +34,9 @@ pub fn submissions(capture: &Capture, skip: usize) -> String {
             Section::Fault(text) => {
                 let _ = writeln!(out, "\nfault: {text}");
             }
+            Section::Note(text) => {
+                let _ = writeln!(out, "\nnote: {text}");
+            }
             Section::Submission(text) if seen > skip => {
                 out.push('\n');
                 out.push_str(&text);
@@ -49,11 +52,13 @@ pub fn submissions(capture: &Capture, skip: usize) -> String {
 pub enum Section {
     /// A channel's end.
     Fault(String),
+    /// What whoever recorded has to say.
+    Note(String),
     /// A submission, with its words and the descriptors and arguments of its launches.
     Submission(String),
 }
 
-/// The submissions and faults of a capture, in order.
+/// The submissions, faults and notes of a capture, in order.
 pub fn sections(capture: &Capture) -> Vec<Section> {
     let symbols = Symbols::of(capture);
     let mut sections = Vec::new();
@@ -63,6 +68,7 @@ pub fn sections(capture: &Capture) -> Vec<Section> {
         match event {
             Event::Memory(found) => memory.push(found),
             Event::Fault(text) => sections.push(Section::Fault(text.clone())),
+            Event::Note(text) => sections.push(Section::Note(text.clone())),
             Event::Submission(submission) => {
                 let stream =
                     streams.entry(submission.channel).or_insert_with(|| Stream::new(submission.class));

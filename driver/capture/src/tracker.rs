@@ -124,8 +124,9 @@ impl Tracker {
         (get(&argument, of.status()?) == 0).then_some(argument)
     }
 
-    pub(crate) fn channel_of_token(&mut self, token: u32) -> Option<&mut Channel> {
-        self.channels.values_mut().find(|channel| channel.token == Some(token))
+    /// The channels with a token: one on each GPU may have it.
+    pub(crate) fn channels_of_token(&self, token: u32) -> Vec<Channel> {
+        self.channels.values().filter(|channel| channel.token == Some(token)).cloned().collect()
     }
 
     fn map(&mut self, address: u64, range: Range) {
@@ -169,9 +170,10 @@ impl Tracker {
         self.see(channel.userd.0, channel.userd.1 + USERD_GP_GET)
     }
 
-    /// The class of the object that a mapping of the descriptor will show.
-    pub(crate) fn attached_class(&self, fd: Fd) -> Option<u32> {
-        self.classes.get(&self.attached.get(&fd)?.object).copied()
+    /// Whether a mapping of the descriptor shows doorbells.
+    pub(crate) fn is_doorbell(&self, fd: Fd) -> bool {
+        let class = self.attached.get(&fd).and_then(|range| self.classes.get(&range.object));
+        class.and_then(|class| class::class(*class)).is_some_and(|class| class.internal == "UserModeApi")
     }
 
     /// Where the client sees a GPU address, and for how many bytes on.

@@ -186,6 +186,11 @@ impl Watch {
     }
 }
 
+/// Whether the host kernel offers it to this process.
+pub(crate) fn is_offered() -> bool {
+    Watch::open().is_ok()
+}
+
 /// How many more ioctls look for mappings.
 static LOOKING: AtomicU32 = AtomicU32::new(0);
 /// Channels that there had been at the last look.

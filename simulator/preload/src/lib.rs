@@ -8,7 +8,8 @@
 //! - `options`: what is simulated, from environment variables that `mockgpu run` sets;
 //! - `path` and `text`: which paths are nodes, generated files or hidden;
 //! - `descriptor`: which descriptor numbers are simulated; `process`: the machine, `fork` and exit;
-//! - `doorbell`: seeing a plain store to a doorbell page;
+//! - `doorbell`: seeing a plain store to a doorbell page of a simulated GPU; `guard`: the same for every other one, of
+//!   which `store` reads the instructions;
 //! - `record`: writing down what the program does with nodes, simulated or a real card's; `maps`: where it mapped them;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
@@ -26,6 +27,8 @@ mod descriptor;
 mod doorbell;
 #[cfg(not(test))]
 mod exports;
+#[cfg(not(test))]
+mod guard;
 mod maps;
 #[cfg(not(test))]
 mod next;
@@ -36,6 +39,7 @@ mod process;
 #[cfg(not(test))]
 mod record;
 mod report;
+mod store;
 mod text;
 
 use std::ffi::c_char;

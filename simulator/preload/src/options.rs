@@ -1,6 +1,11 @@
 //! What is simulated, from environment variables.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    ffi::{CStr, OsStr, OsString, c_void},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+    sync::OnceLock,
+};
 
 use nv_abi::Branch;
 use nv_simulator::profile::Profile;
@@ -26,7 +31,8 @@ pub(crate) const RECORD_DATA: &str = "MOCKGPU_RECORD_DATA";
 pub(crate) const CUBINS: &str = "MOCKGPU_CUBINS";
 /// Where it is set, every instruction of every kernel is counted, for the report.
 pub(crate) const PROFILE: &str = "MOCKGPU_PROFILE";
-/// Where it is set, nothing is simulated: the nodes are the real ones.
+/// Where it is set, nothing is simulated: the nodes are the real ones. Where it is the path of a copy of this library,
+/// that holds for this copy alone, and it alone records: another one behind it can then simulate what it takes for real.
 pub(crate) const CARD: &str = "MOCKGPU_CARD";
 
 /// The bytes of the cubins that are named. What cannot be read is said in the report.
@@ -45,10 +51,36 @@ pub(crate) fn cubins() -> &'static [Vec<u8>] {
     })
 }
 
+/// Whether [`CARD`] is set, and whether it means this copy of the library.
+fn card() -> Option<bool> {
+    static MEANT: OnceLock<Option<bool>> = OnceLock::new();
+    *MEANT.get_or_init(|| {
+        let meant = std::env::var_os(CARD)?;
+        Some(!meant.as_encoded_bytes().starts_with(b"/") || Some(meant) == own_path())
+    })
+}
+
+/// The path by which this copy of the library was loaded.
+fn own_path() -> Option<OsString> {
+    // SAFETY: all zeros are a valid value of this struct of pointers, and the address is one of this library's.
+    let name = unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        let known = libc::dladdr(own_path as *const c_void, &raw mut found) != 0;
+        (known && !found.dli_fname.is_null()).then(|| CStr::from_ptr(found.dli_fname))
+    };
+    name.map(|name| OsStr::from_bytes(name.to_bytes()).to_owned())
+}
+
 /// Whether the nodes are the real ones.
 pub(crate) fn is_card() -> bool {
-    static IS_CARD: OnceLock<bool> = OnceLock::new();
-    *IS_CARD.get_or_init(|| std::env::var_os(CARD).is_some())
+    card() == Some(true)
+}
+
+/// The file that [`RECORD`] names; none where another copy of the library records.
+pub(crate) fn capture() -> Option<&'static str> {
+    static FILE: OnceLock<Option<String>> = OnceLock::new();
+    let file = || (card() != Some(false)).then(|| std::env::var(RECORD).ok())?;
+    FILE.get_or_init(file).as_deref()
 }
 
 /// What is simulated.

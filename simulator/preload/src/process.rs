@@ -171,7 +171,7 @@ static PROFILES: Mutex<Profiles> = Mutex::new(Profiles::new());
 /// Lets the machine tell of grids, where anybody wants to know.
 fn observe(machine: &Machine) {
     let what =
-        Observe { instructions: std::env::var_os(PROFILE).is_some(), blocks: record::file().is_some() };
+        Observe { instructions: std::env::var_os(PROFILE).is_some(), blocks: options::capture().is_some() };
     if what != Observe::default() {
         machine.observe_grids(what, move |_, grid| {
             record::grid(&grid);

@@ -1,9 +1,9 @@
 //! Writing down what the program does with the nodes, simulated or a real card's, as a capture.
 //!
 //! Calls are seen where they pass this library. Mappings that are made past it, as Python's `ctypes` makes them, are found
-//! in the kernel's list. Stores to memory are not seen: a thread looks at the put pointers, and notes what was submitted
-//! with its pushbuffers, launch descriptors and constant banks, which stay where they are until the program needs the
-//! memory again. Where doorbells are watched, which only a simulated GPU allows, it looks at each of them.
+//! in the kernel's list. What was submitted is noted, with its pushbuffers, launch descriptors and constant banks, when
+//! its doorbell is about to ring: [`guard`] tells of that, or with a simulated GPU [`doorbell`]. Where neither can, a thread
+//! looks at the put pointers, and finds what lies in memory then; a note in the capture says so.
 //!
 //! A capture is of one process: the first one that opens a node writes the file that was named, others write files of
 //! their own with their number behind the name. A child of `fork` begins anew with what it opens itself.
@@ -12,12 +12,10 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, AtomicI32, Ordering},
-    },
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nv_abi::{Branch, Errno, Fd, Mapping, Node, ioctl};
@@ -31,8 +29,9 @@ use nv_simulator::{engine::Grid, source::Programs};
 use crate::{
     client,
     descriptor::RECORDED,
+    doorbell, guard,
     maps::{self, PAGE},
-    options::{self, Options, RECORD, RECORD_DATA, is_card},
+    options::{self, Options, RECORD_DATA, is_card},
     process::{finish_at_exit, shared, try_shared},
     report::{self, Line},
 };
@@ -40,16 +39,15 @@ use crate::{
 /// How long the thread sleeps after it found something, and at most.
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(2);
+/// How long a program that rings a doorbell waits for who is looking already.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Doorbells that rang and were not looked at.
+static MISSED: AtomicU32 = AtomicU32::new(0);
 
 /// Copies of up to so many bytes are kept with their data, unless `MOCKGPU_RECORD_DATA` says otherwise: code and
 /// arguments are.
 const DATA: u64 = 64 << 10;
-
-/// The file that `MOCKGPU_RECORD` names.
-pub(crate) fn file() -> Option<&'static str> {
-    static FILE: OnceLock<Option<String>> = OnceLock::new();
-    FILE.get_or_init(|| std::env::var(RECORD).ok()).as_deref()
-}
 
 /// The kernel module's branch; that of 580 where it does not say.
 fn branch() -> Branch {
@@ -89,6 +87,12 @@ pub(crate) struct Recorder {
     attached: BTreeMap<Fd, Attached>,
     /// Writing failed. That was said, and what follows is lost.
     failed: bool,
+    /// Doorbells are to be seen by [`guard`].
+    guarded: bool,
+    /// How many mappings of doorbells that was done for.
+    closed: usize,
+    /// Of a mapping it could not be done. That was said.
+    unseen: bool,
 }
 
 impl Recorder {
@@ -108,7 +112,79 @@ impl Recorder {
             recording.read_ahead(PAGE as usize);
         }
         let writer = Writer::new(file, branch)?;
-        Ok(Self { recording, naming: naming(), writer, attached: BTreeMap::new(), failed: false })
+        Ok(Self {
+            recording,
+            naming: naming(),
+            writer,
+            attached: BTreeMap::new(),
+            failed: false,
+            // The simulator has a better way, where the host kernel offers it.
+            guarded: is_card() || !doorbell::is_offered(),
+            closed: 0,
+            unseen: false,
+        })
+    }
+
+    /// A mapping was made, or could not be.
+    fn mapped(&mut self, fd: Fd, mapping: Mapping, result: Result<u64, Errno>) {
+        self.recording.mapped(fd, mapping, result);
+        let Ok(address) = result else { return };
+        if self.guarded && self.recording.is_doorbell(fd) {
+            // What was submitted before is seen as the first thing, and no doorbell tells of it.
+            self.recording.look();
+            // A look at all mappings may have found it first.
+            if guard::is_known(address) {
+                return;
+            }
+            match guard::close(address, mapping.length, fd.0) {
+                Ok(()) => self.closed += 1,
+                Err(error) => self.doorbells_unseen(&format!("their page cannot be closed: {error}")),
+            }
+        }
+    }
+
+    /// A mapping is gone, or about to go.
+    fn forget_doorbell(&mut self, address: u64) {
+        if guard::forget(address) {
+            self.closed -= 1;
+        }
+    }
+
+    /// Says that submissions are looked for from now on, and may be seen late.
+    fn doorbells_unseen(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.unseen, true) {
+            let text = format!(
+                "doorbells are not seen: {why}; put pointers are looked at every 0.1 to 2 ms instead, and what a program \
+                 changes within that time is noted as it is then"
+            );
+            report::write(Line::Note, &text);
+            self.recording.note(Event::Note(text));
+        }
+    }
+
+    /// Whether every doorbell is seen, so that nobody needs to look for what was submitted.
+    fn sees_doorbells(&self) -> bool {
+        self.closed > 0 && !self.unseen
+    }
+
+    /// A doorbell is about to ring. What lies in memory now is what was submitted.
+    fn rung(&mut self, offset: u32, value: u32) {
+        self.find_mappings();
+        if !self.recording.is_token(value) {
+            // The program came to it by another way than is known.
+            self.recording.look();
+        }
+        self.recording.doorbell(offset, value);
+        self.note_missed();
+        self.write();
+    }
+
+    fn note_missed(&mut self) {
+        let missed = MISSED.swap(0, Ordering::AcqRel);
+        if missed > 0 {
+            let text = format!("{missed} doorbells rang unseen, because this library was busy");
+            self.recording.note(Event::Note(text));
+        }
     }
 
     /// Writes what was noted: whole events, so that a program that is killed leaves whole ones.
@@ -134,6 +210,7 @@ impl Recorder {
         let all = maps::all();
         for (address, length) in self.recording.mappings() {
             if !all.iter().any(|mapping| mapping.inode != 0 && !mapping.shows(address)) {
+                self.forget_doorbell(address);
                 self.recording.unmapped(address, length, Ok(()));
             }
         }
@@ -145,10 +222,11 @@ impl Recorder {
                 mapping.inode == inode
                     && mapping.end - mapping.start == bytes
                     && !others.contains(&mapping.start)
+                    && !guard::is_known(mapping.start)
             });
             let Some(start) = found.map(|mapping| mapping.start) else { continue };
             let mapping = Mapping { address: None, length, offset: 0 };
-            self.recording.mapped(fd, mapping, Ok(start));
+            self.mapped(fd, mapping, Ok(start));
             // It is no other descriptor's.
             let same = self.attached.values_mut().filter(|attached| attached.inode == inode);
             same.for_each(|attached| attached.others.push(start));
@@ -174,7 +252,19 @@ impl Recorder {
     fn look(&mut self) -> bool {
         self.find_mappings();
         self.recording.look();
+        self.note_missed();
         self.write()
+    }
+
+    /// The same, where nothing tells of what was submitted meanwhile.
+    fn glance(&mut self) -> bool {
+        guard::stay();
+        if self.sees_doorbells() {
+            self.find_mappings();
+            self.write()
+        } else {
+            self.look()
+        }
     }
 }
 
@@ -187,7 +277,7 @@ fn inode(Fd(fd): Fd) -> Option<u64> {
 /// The process that is recorded. A child between `vfork` and `exec` runs in the same memory and has another id.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-fn is_owner() -> bool {
+pub(crate) fn is_owner() -> bool {
     // SAFETY: getpid has no preconditions.
     OWNER.load(Ordering::Acquire) == unsafe { libc::getpid() }
 }
@@ -213,7 +303,7 @@ fn with<T>(act: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
 
 /// A node was opened, or could not be.
 pub(crate) fn opened(node: Node, result: Result<i32, Errno>) {
-    let Some(path) = file() else { return };
+    let Some(path) = options::capture() else { return };
     let mut shared = shared();
     if shared.recorder.is_none() {
         // SAFETY: getpid has no preconditions.
@@ -265,32 +355,85 @@ pub(crate) fn closing(fd: i32) {
     });
 }
 
-/// Memory of a node was mapped, or could not be.
-pub(crate) fn mapped(fd: i32, mapping: Mapping, result: Result<u64, Errno>) {
-    with(|recorder| {
-        recorder.recording.mapped(Fd(fd), mapping, result);
-        recorder.write()
-    });
+/// Maps memory of a node, whose descriptor is one that is recorded. Nobody looks at mappings meanwhile.
+pub(crate) fn mapping(
+    fd: i32,
+    mapping: Mapping,
+    map: impl FnOnce() -> Result<u64, Errno>,
+) -> Result<u64, Errno> {
+    let mut shared = shared();
+    let result = map();
+    if let Some(recorder) = &mut shared.recorder {
+        recorder.mapped(Fd(fd), mapping, result);
+        recorder.write();
+    }
+    result
 }
 
-/// Whether what is about to be unmapped is a node's memory.
-pub(crate) fn unmapping(address: u64) -> bool {
-    let known = with(|recorder| {
-        let known = recorder.recording.mappings().iter().any(|(start, _)| *start == address);
-        if known {
-            recorder.look();
+/// Does something with the recorder from within the handler of a store, whose thread may have interrupted whoever holds the
+/// lock and must not wait for ever.
+fn from_handler(act: impl FnOnce(&mut Recorder)) {
+    let begun = Instant::now();
+    loop {
+        if let Some(mut shared) = try_shared() {
+            if let Some(recorder) = &mut shared.recorder {
+                // A bug of this library must not end the program.
+                if catch_unwind(AssertUnwindSafe(|| act(recorder))).is_err() {
+                    report::write(
+                        Line::Trouble,
+                        "a bug of the recorder: a submission may be missing in the capture",
+                    );
+                }
+            }
+            return;
         }
-        known
-    });
-    known.unwrap_or(false)
+        if begun.elapsed() > PATIENCE {
+            MISSED.fetch_add(1, Ordering::AcqRel);
+            return;
+        }
+        thread::yield_now();
+    }
 }
 
-/// A node's memory was unmapped.
-pub(crate) fn unmapped(address: u64, length: u64) {
-    with(|recorder| {
-        recorder.recording.unmapped(address, length, Ok(()));
-        recorder.write()
+/// A doorbell is about to ring.
+pub(crate) fn rung(offset: u32, value: u32) {
+    from_handler(|recorder| recorder.rung(offset, value));
+}
+
+/// A doorbell is about to ring by an instruction that is not known, and is not seen ringing any more.
+pub(crate) fn rung_unseen(code: &str) {
+    from_handler(|recorder| {
+        recorder.doorbells_unseen(&format!("they are rung by an instruction that is not known, {code}"));
+        recorder.look();
     });
+}
+
+/// Unmaps something. If it is a node's memory, what was submitted is looked at first, and nobody looks at mappings
+/// meanwhile.
+pub(crate) fn unmapping(
+    address: u64,
+    length: u64,
+    unmap: impl FnOnce() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    if !is_owner() {
+        return unmap();
+    }
+    let mut shared = shared();
+    let is_it = |(start, _): &(u64, u64)| *start == address;
+    let recorder =
+        shared.recorder.as_mut().filter(|recorder| recorder.recording.mappings().iter().any(is_it));
+    let Some(recorder) = recorder else {
+        drop(shared);
+        return unmap();
+    };
+    recorder.look();
+    recorder.forget_doorbell(address);
+    let result = unmap();
+    if result.is_ok() {
+        recorder.recording.unmapped(address, length, result);
+    }
+    recorder.write();
+    result
 }
 
 /// A channel died, in words.
@@ -314,9 +457,9 @@ pub(crate) fn grid(Grid { launch, start, end, observed, .. }: &Grid) {
     });
 }
 
-/// Looks at the put pointers; whether there was anything to write.
-pub(crate) fn look() -> bool {
-    with(Recorder::look).unwrap_or(false)
+/// Looks at the put pointers.
+pub(crate) fn look() {
+    with(Recorder::look);
 }
 
 /// The program ends: a last look.
@@ -335,7 +478,8 @@ fn watch() {
     let life = || {
         let mut pause = SHORTEST;
         while shared().recorder.is_some() {
-            pause = if look() { SHORTEST } else { (pause * 2).min(LONGEST) };
+            let found = with(Recorder::glance).unwrap_or(false);
+            pause = if found { SHORTEST } else { (pause * 2).min(LONGEST) };
             thread::sleep(pause);
         }
     };
@@ -372,7 +516,7 @@ pub(crate) fn ioctl(
     call: impl FnOnce() -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let before = with(|recorder| {
-        recorder.look();
+        recorder.glance();
         let recording = &recorder.recording;
         (recording.node(Fd(fd)), recording.branch(), recording.memory())
     });

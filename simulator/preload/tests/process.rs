@@ -4,12 +4,16 @@
 //! there is none.
 
 use std::{
+    collections::BTreeSet,
     ffi::{CStr, CString, c_int, c_void},
     fs,
     os::unix::fs::FileTypeExt,
     path::PathBuf,
     process::{Command, Output, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -26,7 +30,7 @@ use nv_abi::{
     },
 };
 use nv_capture::{Capture, Event, MemoryKind, Recorder, diff, format};
-use nv_driver::{Device, Module, Options, System, os::NvidiaNodes};
+use nv_driver::{ComputeQueue, Device, Module, Options, System, os::NvidiaNodes};
 use nv_simulator::{machine::Machine, profile::Profile};
 
 const CASE: &str = "MOCKGPU_TEST_CASE";
@@ -75,6 +79,12 @@ fn in_a_child() {
         Ok("past") => past(),
         Ok("cycles") => cycles(),
         Ok("events") => events(),
+        Ok("again") => again(),
+        Ok("again past") => {
+            again_on(&System::open(Arc::new(Past(NvidiaNodes::new()))).expect("the nodes open"))
+        }
+        Ok("signals") => signals(),
+        Ok("odd") => odd(),
         Ok("forever") => loop {
             compute();
         },
@@ -282,36 +292,71 @@ fn past() {
     compute_on(&System::open(Arc::new(Past(NvidiaNodes::new()))).expect("the nodes open"));
 }
 
+/// How a case is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// By the library that simulates.
+    Simulated,
+    /// The same where the host kernel does not offer userfaultfd.
+    Forbidden,
+    /// As on a card: by a copy of the library that takes the nodes for real, while another one behind it simulates them.
+    Card,
+    /// The same where the host kernel does not offer userfaultfd.
+    CardForbidden,
+}
+
 /// What a case leaves in the file that it is told to write.
-fn captured(case: &str, gpu: &str, forbidden: bool) -> Capture {
-    let name = format!("mockgpu-report-{}-{case}-{gpu}-{forbidden}", std::process::id());
+fn captured(case: &str, gpu: &str, how: How) -> Capture {
+    let name = format!("mockgpu-report-{}-{}-{gpu}-{how:?}", std::process::id(), case.replace(' ', "-"));
     let path = std::env::temp_dir().join(name);
     let file = path.to_str().expect("a plain path");
     let mut variables = vec![("MOCKGPU_RECORD", file), ("MOCKGPU_GPU", gpu)];
-    variables.extend(forbidden.then_some(("MOCKGPU_TEST_FORBID", "1")));
+    if matches!(how, How::Forbidden | How::CardForbidden) {
+        variables.push(("MOCKGPU_TEST_FORBID", "1"));
+    }
+    let copy = path.with_extension("so");
+    let copied = copy.to_str().expect("a plain path");
+    let both = format!("{copied}:{}", library().display());
+    if matches!(how, How::Card | How::CardForbidden) {
+        fs::copy(library(), &copy).expect("room for a copy of the library");
+        variables.extend([("MOCKGPU_CARD", copied), ("LD_PRELOAD", &both)]);
+    }
     run(case, &variables);
     let text = fs::read_to_string(&path).expect("a capture");
     fs::remove_file(&path).expect("the capture is there");
+    if copy.exists() {
+        fs::remove_file(&copy).expect("the copy is there");
+    }
     format::parse(&text).expect("it reads as one")
 }
 
-/// The same program, recorded between the driver and the machine.
-fn recorded(profile: Profile) -> Capture {
+/// A program, recorded between the driver and the machine.
+fn recorded(profile: Profile, program: fn(&Arc<System>)) -> Capture {
     let machine = Machine::builder().gpu(profile).driver("580.159.04").build().expect("a machine");
     let recorder = Recorder::new(Arc::clone(&machine), machine.branch()).expect("a recorder");
-    compute_on(&System::open(recorder.clone()).expect("the nodes open"));
+    program(&System::open(recorder.clone()).expect("the nodes open"));
     recorder.capture()
+}
+
+fn notes(capture: &Capture) -> Vec<&str> {
+    let notes = capture.events.iter().filter_map(|event| match event {
+        Event::Note(text) => Some(text.as_str()),
+        _ => None,
+    });
+    notes.collect()
 }
 
 #[test]
 fn a_capture_of_a_process_means_the_same_as_one_from_within_the_driver() {
-    for (case, gpu, profile, forbidden) in [
-        ("compute", "ad102", Profile::ad102(), false),
-        ("compute", "h200", Profile::h200(), true),
-        ("past", "ad102", Profile::ad102(), false),
-        ("past", "ga102", Profile::ga102(), true),
+    for (case, gpu, profile, how) in [
+        ("compute", "ad102", Profile::ad102(), How::Simulated),
+        ("compute", "h200", Profile::h200(), How::Forbidden),
+        ("compute", "h200", Profile::h200(), How::Card),
+        ("past", "ad102", Profile::ad102(), How::Simulated),
+        ("past", "ga102", Profile::ga102(), How::Forbidden),
+        ("past", "ga102", Profile::ga102(), How::CardForbidden),
     ] {
-        let (outside, within) = (captured(case, gpu, forbidden), recorded(profile));
+        let (outside, within) = (captured(case, gpu, how), recorded(profile, compute_on));
         let found = diff::captures(&within, &outside, diff::Options { calls: true, boundaries: true });
         assert!(found.is_empty(), "{case} on {gpu}: {found}");
         let launches = |capture: &Capture| {
@@ -320,6 +365,241 @@ fn a_capture_of_a_process_means_the_same_as_one_from_within_the_driver() {
         };
         assert_eq!((launches(&outside), launches(&within)), (1, 1), "{case} on {gpu}");
     }
+}
+
+/// How often a bound launch is patched and submitted.
+const TURNS: u32 = 40;
+
+/// A launch that is bound once, and patched and submitted again as soon as it ran.
+fn again_on(system: &Arc<System>) {
+    let device = Device::open_on(system, 0, Options::default()).expect("the device opens");
+    let cubin = fixtures::cubin(&format!("sm_{}", device.sm()), "vector_add").expect("a fixture");
+    let kernel = Module::load(&device, &cubin).expect("it loads").kernel("vector_add").expect("it is there");
+    let ones = device.buffer_from(&[1.0_f32; 64]).expect("memory");
+    let sum = device.visible::<f32>(64).expect("memory");
+    let done = device.signal(0).expect("memory");
+    let mut queue = ComputeQueue::new(&device);
+    let arguments = |n: u32| [(&sum).into(), (&ones).into(), (&ones).into(), n.into()];
+    queue.exec(&kernel, [1, 1, 1], [64, 1, 1], &arguments(0)).expect("a launch");
+    let launch = queue.last().expect("a command");
+    queue.signal(&done, 1);
+    let signal = queue.last().expect("a command");
+    let mut queue = queue.bind().expect("memory");
+    for turn in 1..=TURNS {
+        queue.set_signal(signal, &done, turn.into()).expect("a signal");
+        queue.set_arguments(launch, &arguments(turn)).expect("a launch");
+        queue.submit().expect("room");
+        device.wait(&done, turn.into(), Duration::from_secs(20)).expect("it runs");
+    }
+    let expected = std::array::from_fn(|index| if index < TURNS as usize { 2.0_f32 } else { 0.0 });
+    assert_eq!(sum.to_vec().expect("it is visible"), expected as [f32; 64]);
+}
+
+fn again() {
+    again_on(&System::open(Arc::new(NvidiaNodes::new())).expect("the nodes open"));
+}
+
+/// Launch descriptors and constant banks, each different one once.
+fn different(capture: &Capture) -> [usize; 2] {
+    let count = |kind| {
+        let of_kind = capture.events.iter().filter_map(|event| match event {
+            Event::Memory(memory) if memory.kind == kind => Some(&memory.bytes),
+            _ => None,
+        });
+        of_kind.collect::<BTreeSet<_>>().len()
+    };
+    [MemoryKind::Qmd, MemoryKind::ConstantBank].map(count)
+}
+
+#[test]
+fn what_is_patched_and_submitted_again_at_once_is_seen_each_time() {
+    let within = recorded(Profile::h200(), again_on);
+    assert_eq!(different(&within), [TURNS as usize; 2]);
+    for (case, how) in [
+        ("again", How::Simulated),
+        ("again", How::Forbidden),
+        ("again", How::Card),
+        ("again", How::CardForbidden),
+        ("again past", How::Card),
+        ("again past", How::CardForbidden),
+    ] {
+        let outside = captured(case, "h200", how);
+        let found = diff::captures(&within, &outside, diff::Options { calls: false, boundaries: true });
+        assert!(found.is_empty(), "{case}, {how:?}: {found}");
+        assert_eq!(different(&outside), [TURNS as usize; 2], "{case}, {how:?}");
+        assert_eq!(notes(&outside), [""; 0], "{case}, {how:?}");
+    }
+}
+
+/// Faults that the program's own handler has met.
+static MET: AtomicUsize = AtomicUsize::new(0);
+
+/// Opens the page that was stored to.
+extern "C" fn mend(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: the kernel's own argument; the page is one of this test's.
+    unsafe {
+        let page = (*info).si_addr() as usize & !4095;
+        assert_eq!(libc::mprotect(page as *mut c_void, 4096, libc::PROT_READ | libc::PROT_WRITE), 0);
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut blocked);
+        let others = [libc::SIGSEGV, libc::SIGUSR1, libc::SIGUSR2];
+        let others = others.map(|other| libc::sigismember(&raw const blocked, other));
+        // Its own signal, what it asked for, and nothing else.
+        assert_eq!((signal, others), (libc::SIGSEGV, [1, 1, 0]));
+    }
+    MET.fetch_add(1, Ordering::SeqCst);
+}
+
+fn closed_page() -> *mut u8 {
+    // SAFETY: a new page.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    page.cast()
+}
+
+fn own_action(new: Option<&libc::sigaction>) -> libc::sigaction {
+    // SAFETY: zeros are an action; the pointers are valid or null.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
+        assert_eq!(libc::sigaction(libc::SIGSEGV, new, &raw mut old), 0);
+        old
+    }
+}
+
+/// A program that has a handler for SIGSEGV, blocks signals and has little room for handlers.
+fn signals() {
+    // SAFETY: as in `own_action`; the alternate stack is kept for ever.
+    let action = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = mend as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaddset(&raw mut action.sa_mask, libc::SIGUSR1);
+        let size = libc::MINSIGSTKSZ + 6144;
+        let stack = Box::leak(vec![0_u8; size].into_boxed_slice()).as_mut_ptr().cast();
+        let stack = libc::stack_t { ss_sp: stack, ss_flags: 0, ss_size: size };
+        assert_eq!(libc::sigaltstack(&raw const stack, std::ptr::null_mut()), 0);
+        action
+    };
+    let fault = |met| {
+        // SAFETY: the handler opens the page.
+        unsafe { closed_page().write_volatile(1) };
+        assert_eq!(MET.load(Ordering::SeqCst), met);
+    };
+    own_action(Some(&action));
+    fault(1);
+    again();
+    // The program sees its own action, and its handler its own faults.
+    assert_eq!(own_action(None).sa_sigaction, action.sa_sigaction);
+    fault(2);
+    // One that it sets while doorbells are watched is its own as well.
+    // SAFETY: the default is an action.
+    assert_eq!(unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) }, action.sa_sigaction);
+    // SAFETY: the child faults.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: it ends here.
+        unsafe { closed_page().write_volatile(1) };
+        // SAFETY: if it did not, it ends well, which is what is not expected.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the place for the status is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "status {status:#x}");
+    assert_eq!(own_action(Some(&action)).sa_sigaction, libc::SIG_DFL);
+    // Threads that block everything ring doorbells all the same, several at once.
+    let blocked = || {
+        // SAFETY: the set is filled before it is used.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()), 0);
+        }
+        again();
+    };
+    let threads = [thread::spawn(blocked), thread::spawn(blocked), thread::spawn(again)];
+    threads.into_iter().for_each(|thread| thread.join().expect("it works"));
+    fault(3);
+}
+
+#[test]
+fn a_recorded_program_keeps_its_own_signals() {
+    for how in [How::Card, How::CardForbidden] {
+        let capture = captured("signals", "ad102", how);
+        assert_eq!(notes(&capture), [""; 0], "{how:?}");
+        let is_submission = |event: &&Event| matches!(event, Event::Submission(_));
+        let submissions = capture.events.iter().filter(is_submission).count();
+        assert!(submissions > 4 * TURNS as usize, "{how:?}: {submissions} submissions");
+    }
+    run("signals", &[]);
+}
+
+/// The device nodes, whose doorbells ring by an instruction that nobody expects.
+#[derive(Debug)]
+struct Odd(NvidiaNodes);
+
+impl Ioctl for Odd {
+    fn open(&self, node: Node) -> Result<Fd, Errno> {
+        self.0.open(node)
+    }
+
+    fn close(&self, fd: Fd) -> Result<(), Errno> {
+        self.0.close(fd)
+    }
+
+    fn ioctl(&self, fd: Fd, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+        self.0.ioctl(fd, request, argument)
+    }
+
+    fn mmap(&self, fd: Fd, mapping: Mapping) -> Result<u64, Errno> {
+        self.0.mmap(fd, mapping)
+    }
+
+    fn munmap(&self, address: u64, length: u64) -> Result<(), Errno> {
+        self.0.munmap(address, length)
+    }
+}
+
+impl Mmio for Odd {
+    fn write32(&self, page: u64, offset: u32, value: u32) -> Result<(), Errno> {
+        let place = page + u64::from(offset);
+        // SAFETY: as of `Past`: a store of the low word of a vector register.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            std::arch::asm!("movd {value}, {number:e}", "movd dword ptr [{place}], {value}",
+                value = out(xmm_reg) _, number = in(reg) value, place = in(reg) place);
+        }
+        Ok(())
+    }
+
+    fn read32(&self, page: u64, offset: u32) -> Result<u32, Errno> {
+        self.0.read32(page, offset)
+    }
+}
+
+fn odd() {
+    again_on(&System::open(Arc::new(Odd(NvidiaNodes::new()))).expect("the nodes open"));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_doorbell_that_cannot_be_watched_rings_and_the_capture_says_so() {
+    let capture = captured("odd", "ad102", How::CardForbidden);
+    let notes = notes(&capture);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("an instruction that is not known, 66 0f 7e"), "{notes:?}");
+    let submissions = capture.events.iter().filter(|event| matches!(event, Event::Submission(_))).count();
+    assert!(submissions >= TURNS as usize, "{submissions} submissions");
 }
 
 /// Waits for a child of `fork` and checks that it ended well.

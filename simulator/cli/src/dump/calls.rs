@@ -72,6 +72,9 @@ pub fn text(capture: &Capture) -> String {
             Event::Fault(text) => {
                 let _ = writeln!(out, "fault: {text}");
             }
+            Event::Note(text) => {
+                let _ = writeln!(out, "note: {text}");
+            }
             Event::Grid(grid) => {
                 let _ = writeln!(
                     out,

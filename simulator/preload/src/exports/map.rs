@@ -12,7 +12,7 @@ use std::{
 use libc::{off_t, size_t};
 use nv_abi::{Errno, Mapping};
 
-use super::fail;
+use super::{fail, status};
 use crate::{
     next::Next,
     process::{last_error, map_source, owns, shared, unmapped},
@@ -21,22 +21,47 @@ use crate::{
 
 type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
+// SAFETY: the signature is that of the function of this name.
+static MMAP: Next<Map> = unsafe { Next::new(c"mmap") };
+// SAFETY: the signature is that of the function of this name.
+static MUNMAP: Next<unsafe extern "C" fn(*mut c_void, size_t) -> c_int> = unsafe { Next::new(c"munmap") };
+
+/// Maps the file behind a descriptor once more from its beginning on, shared, for reading and writing, past this library.
+pub(crate) fn map_again(fd: c_int, length: u64) -> std::io::Result<u64> {
+    let next = MMAP.get().ok_or(std::io::ErrorKind::Unsupported)?;
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping where the kernel finds room.
+    let mapped = unsafe { next(std::ptr::null_mut(), length as size_t, both, libc::MAP_SHARED, fd, 0) };
+    if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(mapped as u64) }
+}
+
+/// Unmaps past this library.
+///
+/// # Safety
+/// Nobody uses the mapping any more.
+pub(crate) unsafe fn unmap(address: u64, length: u64) {
+    if let Some(next) = MUNMAP.get() {
+        // SAFETY: by contract.
+        unsafe { next(address as *mut c_void, length as size_t) };
+    }
+}
+
 fn failed(errno: Errno) -> *mut c_void {
     fail(errno);
     libc::MAP_FAILED
 }
 
-/// Writes down a mapping, or why there is none, where that is done.
-fn noted(fd: c_int, length: size_t, offset: off_t, mapped: *mut c_void) -> *mut c_void {
+/// Maps, and writes the mapping down, or why there is none, where that is done.
+fn noted(fd: c_int, length: size_t, offset: off_t, map: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if !record::owns(fd) {
-        return mapped;
+        return map();
     }
-    let result = if mapped == libc::MAP_FAILED { Err(last_error()) } else { Ok(mapped as u64) };
-    record::mapped(fd, Mapping { address: None, length: length as u64, offset: offset as u64 }, result);
-    match result {
-        Ok(_) => mapped,
-        Err(errno) => failed(errno),
-    }
+    let mapping = Mapping { address: None, length: length as u64, offset: offset as u64 };
+    let result = record::mapping(fd, mapping, || match map() {
+        libc::MAP_FAILED => Err(last_error()),
+        mapped => Ok(mapped as u64),
+    });
+    result.map_or_else(failed, |mapped| mapped as *mut c_void)
 }
 
 /// Whether a mapping of a UVM descriptor is as the module wants it: it must see every access.
@@ -47,7 +72,7 @@ const fn is_shared_and_writable(protection: c_int, flags: c_int) -> bool {
 }
 
 macro_rules! map {
-    ($name:ident, $literal:literal) => {
+    ($name:ident, $next:expr) => {
         /// See mmap(2).
         ///
         /// # Safety
@@ -61,16 +86,11 @@ macro_rules! map {
             fd: c_int,
             offset: off_t,
         ) -> *mut c_void {
-            // SAFETY: the signature is that of the function of this name.
-            static NEXT: Next<Map> = unsafe { Next::new($literal) };
-            let Some(next) = NEXT.get() else { return failed(Errno::ENOSYS) };
+            let Some(next) = $next.get() else { return failed(Errno::ENOSYS) };
             if flags & libc::MAP_ANONYMOUS != 0 || !owns(fd) {
                 // SAFETY: the caller's arguments, passed on.
-                let mapped = unsafe { next(address, length, protection, flags, fd, offset) };
-                if flags & libc::MAP_ANONYMOUS == 0 && record::owns(fd) {
-                    return noted(fd, length, offset, mapped);
-                }
-                return mapped;
+                let map = || unsafe { next(address, length, protection, flags, fd, offset) };
+                return if flags & libc::MAP_ANONYMOUS == 0 { noted(fd, length, offset, map) } else { map() };
             }
             // Where the mapping is to be exactly; elsewhere the address is only a hint.
             let fixed =
@@ -78,21 +98,18 @@ macro_rules! map {
             let mapping = Mapping { address: fixed, length: length as u64, offset: offset as u64 };
             let source = match map_source(fd, mapping) {
                 Ok(source) => source,
-                Err(errno) => {
-                    failed(errno);
-                    return noted(fd, length, offset, libc::MAP_FAILED);
-                }
+                Err(errno) => return noted(fd, length, offset, || failed(errno)),
             };
             if let Some(managed) = source.managed
                 && !is_shared_and_writable(protection, flags)
             {
                 unmapped(managed, mapping.offset, mapping.length);
-                failed(Errno::EINVAL);
-                return noted(fd, length, offset, libc::MAP_FAILED);
+                return noted(fd, length, offset, || failed(Errno::EINVAL));
             }
-            let at = source.offset as off_t;
+            let (file, at) = (source.file.as_raw_fd(), source.offset as off_t);
             // SAFETY: as the caller asked, of the file that stands for the descriptor.
-            let mapped = unsafe { next(address, length, protection, flags, source.file.as_raw_fd(), at) };
+            let map = || unsafe { next(address, length, protection, flags, file, at) };
+            let mapped = noted(fd, length, offset, map);
             if let Some(managed) = source.managed {
                 if mapped == libc::MAP_FAILED {
                     unmapped(managed, mapping.offset, mapping.length);
@@ -101,7 +118,7 @@ macro_rules! map {
                     MANAGED.fetch_add(1, Ordering::Release);
                 }
             }
-            noted(fd, length, offset, mapped)
+            mapped
         }
     };
 }
@@ -115,16 +132,12 @@ static MANAGED: AtomicUsize = AtomicUsize::new(0);
 /// As for the function of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
-    // SAFETY: the signature is that of the function of this name.
-    static NEXT: Next<unsafe extern "C" fn(*mut c_void, size_t) -> c_int> = unsafe { Next::new(c"munmap") };
-    let Some(next) = NEXT.get() else { return fail(Errno::ENOSYS) };
-    let recorded = record::unmapping(address as u64);
-    // SAFETY: the caller's arguments, passed on.
-    let result = unsafe { next(address, length) };
-    if recorded && result == 0 {
-        record::unmapped(address as u64, length as u64);
-    }
-    if result == 0 && MANAGED.load(Ordering::Acquire) != 0 {
+    let Some(next) = MUNMAP.get() else { return fail(Errno::ENOSYS) };
+    let result = record::unmapping(address as u64, length as u64, || {
+        // SAFETY: the caller's arguments, passed on.
+        if unsafe { next(address, length) } == 0 { Ok(()) } else { Err(last_error()) }
+    });
+    if result.is_ok() && MANAGED.load(Ordering::Acquire) != 0 {
         let start = address as u64;
         let known = shared().managed.get(&start).copied().filter(|(bytes, _)| *bytes == length as u64);
         if let Some((bytes, managed)) = known {
@@ -133,11 +146,14 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
             unmapped(managed, start, bytes);
         }
     }
-    result
+    status(result)
 }
 
-map!(mmap, c"mmap");
-map!(mmap64, c"mmap64");
+// SAFETY: the signature is that of the function of this name.
+static MMAP64: Next<Map> = unsafe { Next::new(c"mmap64") };
+
+map!(mmap, MMAP);
+map!(mmap64, MMAP64);
 
 #[cfg(test)]
 mod tests {

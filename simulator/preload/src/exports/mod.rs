@@ -8,9 +8,10 @@ pub(crate) mod descriptor;
 pub(crate) mod directory;
 mod exit;
 mod ioctl;
-mod map;
+pub(crate) mod map;
 mod open;
 mod poll;
+pub(crate) mod signal;
 mod stat;
 mod stream;
 

@@ -11,7 +11,7 @@ use nv_abi::Errno;
 use super::{fail, look};
 use crate::{
     next::Next,
-    options::{Options, is_card},
+    options::{Options, capture, is_card},
     path::Known,
     process::{guarded, last_error, open as open_node},
     record,
@@ -45,7 +45,7 @@ pub(super) fn text_file(text: Text, options: &Options, close_on_exec: bool) -> R
 /// # Safety
 /// `path` must be null or a C string.
 unsafe fn opened(path: *const c_char, fd: c_int) -> c_int {
-    if path.is_null() || !is_card() || record::file().is_none() {
+    if path.is_null() || !is_card() || capture().is_none() {
         return fd;
     }
     // SAFETY: by contract.
