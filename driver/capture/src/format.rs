@@ -232,6 +232,14 @@ pub enum FormatError {
         /// What stands there.
         text: String,
     },
+    /// A block that says that it has more bytes than any has, or more than all blocks may have together.
+    #[error("line {line}: a block of {bytes} bytes is too large")]
+    Large {
+        /// The line, from 1.
+        line: usize,
+        /// Bytes that the block has.
+        bytes: usize,
+    },
     /// Bytes that do not fit where they stand.
     #[error("line {line}: {text:?} is no row of words in {bytes} bytes")]
     Bytes {
@@ -245,9 +253,18 @@ pub enum FormatError {
 }
 
 /// Blocks larger than this are refused: nothing that is recorded is.
-const LARGEST_BLOCK: usize = 1 << 28;
+pub(crate) const LARGEST_BLOCK: usize = 1 << 28;
+/// Bytes that all blocks have together, beyond eight for each letter of the capture: lines of zeroes are left out, and a
+/// short text must not fill the memory of who reads it.
+const ALL_BLOCKS: usize = 1 << 30;
 
-struct Lines<'a, I: Iterator<Item = (usize, &'a str)>>(Peekable<I>);
+struct Lines<'a, I: Iterator<Item = (usize, &'a str)>> {
+    lines: Peekable<I>,
+    /// The line that is read.
+    number: usize,
+    /// Bytes that blocks may still have.
+    left: usize,
+}
 
 /// Reads a capture.
 pub fn parse(text: &str) -> Result<Capture, FormatError> {
@@ -256,10 +273,12 @@ pub fn parse(text: &str) -> Result<Capture, FormatError> {
         return Err(FormatError::Header(first.to_owned()));
     }
     let lines = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line.trim_end()));
-    let mut lines = Lines(lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable());
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
+    let mut lines = Lines { lines, number: 0, left: ALL_BLOCKS.saturating_add(text.len().saturating_mul(8)) };
     let mut branch = None;
     let mut events = Vec::new();
-    while let Some((number, line)) = lines.0.next() {
+    while let Some((number, line)) = lines.lines.next() {
+        lines.number = number;
         let wrong = || FormatError::Event { line: number, text: line.to_owned() };
         if let Some(version) = line.strip_prefix("branch ") {
             branch = Branch::from_version(version);
@@ -399,7 +418,7 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
     /// The blocks of a grid that come next; `None` if one reads as none.
     fn blocks(&mut self) -> Option<Vec<Block>> {
         let mut blocks = Vec::new();
-        while let Some((_, line)) = self.0.next_if(|(_, line)| line.starts_with("  block ")) {
+        while let Some((_, line)) = self.lines.next_if(|(_, line)| line.starts_with("  block ")) {
             let words: Vec<&str> = line.split_ascii_whitespace().skip(1).collect();
             let [index @ .., start, end] = &words[..] else { return None };
             let [x, y, z, worker] = numbers(index)?;
@@ -411,20 +430,22 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
 
     /// The block of that name, if it comes next; its length is in units of so many bytes.
     fn part(&mut self, name: &str, unit: usize) -> Option<Result<Vec<u8>, FormatError>> {
-        let (_, line) = self.0.peek()?;
+        let &(number, line) = self.lines.peek()?;
         let length = line.strip_prefix("  ")?.strip_prefix(name)?.strip_prefix(' ')?;
         let length = length.parse::<usize>().ok()?.checked_mul(unit)?;
-        self.0.next();
+        self.lines.next();
+        self.number = number;
         Some(self.block(length))
     }
 
     fn block(&mut self, length: usize) -> Result<Vec<u8>, FormatError> {
         let refuse = |line, text: &str| FormatError::Bytes { line, text: text.to_owned(), bytes: length };
-        if length > LARGEST_BLOCK {
-            return Err(refuse(0, "the block is too large"));
+        if length > LARGEST_BLOCK.min(self.left) {
+            return Err(FormatError::Large { line: self.number, bytes: length });
         }
+        self.left -= length;
         let mut bytes = vec![0; length.next_multiple_of(4)];
-        while let Some((number, line)) = self.0.next_if(|(_, line)| line.starts_with("    ")) {
+        while let Some((number, line)) = self.lines.next_if(|(_, line)| line.starts_with("    ")) {
             let mut words = line.split_ascii_whitespace();
             let mut at = words.next().and_then(|offset| usize::from_str_radix(offset, 16).ok());
             for word in words {
@@ -529,6 +550,12 @@ mod tests {
                 }
             }
         }
+        let large = |length: usize, times| {
+            let line = format!("memory data 1000 {length}\n");
+            parse(&format!("mockgpu capture 1\nbranch 580\n{}", line.repeat(times)))
+        };
+        assert_eq!(large(1 << 29, 1), Err(FormatError::Large { line: 3, bytes: 1 << 29 }));
+        assert_eq!(large(1 << 28, 40), Err(FormatError::Large { line: 7, bytes: 1 << 28 }));
         assert_eq!(parse("mockgpu capture 2\n"), Err(FormatError::Header("mockgpu capture 2".into())));
         assert!(parse("").is_err());
         assert_eq!(parse("mockgpu capture 1\nopen /dev/nvidiactl = 3\n"), Err(FormatError::NoBranch));

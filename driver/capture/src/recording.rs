@@ -18,6 +18,7 @@ use crate::{
     action::{Action, Stream, linked},
     client::ClientMemory,
     event::{Block, Event, Grid, IoctlEvent, Memory, MemoryKind, Submission},
+    format::LARGEST_BLOCK,
     tracker::{Channel, Tracker, View},
     words,
 };
@@ -86,9 +87,9 @@ impl Recording {
     }
 
     /// From now on also notes what copies of up to so many bytes read, where the client can see it: a replay then has the
-    /// data it needs.
+    /// data it needs. Copies of more bytes than a block of a capture may have (256 MiB) are never noted.
     pub fn note_data(&mut self, most: u64) {
-        self.data = most;
+        self.data = most.min(LARGEST_BLOCK as u64);
     }
 
     /// From now on reads so many bytes at once where less is asked for, a power of two: descriptors and banks of many

@@ -23,7 +23,7 @@ use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
 
 use crate::{
     exports::{
-        map::{map_again, unmap},
+        map::{map_again, protect, unmap},
         signal::{mask, set_action},
     },
     maps::PAGE,
@@ -82,10 +82,7 @@ impl Place {
     fn protect(&self, protection: c_int) -> io::Result<()> {
         let (start, bytes) = (self.start.load(Ordering::Acquire), self.bytes.load(Ordering::Acquire));
         // SAFETY: a mapping of a node's memory, which no reference points into.
-        match unsafe { libc::mprotect(start as *mut c_void, bytes as usize, protection) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        unsafe { protect(start, bytes, protection) }
     }
 
     /// Lets stores through from now on, also those that came too late for it.

@@ -11,6 +11,7 @@
 //! - `doorbell`: seeing a plain store to a doorbell page of a simulated GPU; `guard`: the same for every other one, of
 //!   which `store` reads the instructions;
 //! - `record`: writing down what the program does with nodes, simulated or a real card's; `maps`: where it mapped them;
+//!   `near`: reading what lies there;
 //! - `report`: what is left for people to read; `next`: the functions behind the interposed ones;
 //! - `exports`: the interposed functions themselves.
 //!
@@ -30,6 +31,7 @@ mod exports;
 #[cfg(not(test))]
 mod guard;
 mod maps;
+mod near;
 #[cfg(not(test))]
 mod next;
 mod options;

@@ -31,6 +31,7 @@ use crate::{
     descriptor::RECORDED,
     doorbell, guard,
     maps::{self, PAGE},
+    near,
     options::{self, Options, RECORD_DATA, is_card},
     process::{finish_at_exit, shared, try_shared},
     report::{self, Line},
@@ -41,6 +42,9 @@ const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(2);
 /// How long a program that rings a doorbell waits for who is looking already.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many doorbells look for mappings of the same attached memory: a list of all mappings takes a while.
+const SOUGHT: u32 = 16;
 
 /// Doorbells that rang and were not looked at.
 static MISSED: AtomicU32 = AtomicU32::new(0);
@@ -85,6 +89,8 @@ pub(crate) struct Recorder {
     naming: Option<Naming>,
     writer: Writer<File>,
     attached: BTreeMap<Fd, Attached>,
+    /// Memory whose mappings doorbells have looked for, and how many.
+    sought: (Vec<(Fd, u64)>, u32),
     /// Writing failed. That was said, and what follows is lost.
     failed: bool,
     /// Doorbells are to be seen by [`guard`].
@@ -108,6 +114,7 @@ impl Recorder {
         let mut recording = Recording::new(branch)?;
         let data = std::env::var(RECORD_DATA).ok().and_then(|text| options::size(&text));
         recording.note_data(data.unwrap_or(DATA));
+        recording.memory().ask(Box::new(near::read));
         if !is_card() {
             recording.read_ahead(PAGE as usize);
         }
@@ -117,6 +124,7 @@ impl Recorder {
             naming: naming(),
             writer,
             attached: BTreeMap::new(),
+            sought: (Vec::new(), 0),
             failed: false,
             // The simulator has a better way, where the host kernel offers it.
             guarded: is_card() || !doorbell::is_offered(),
@@ -169,7 +177,14 @@ impl Recorder {
 
     /// A doorbell is about to ring. What lies in memory now is what was submitted.
     fn rung(&mut self, offset: u32, value: u32) {
-        self.find_mappings();
+        let waiting = self.recording.attached();
+        if self.sought.0 != waiting {
+            self.sought = (waiting, 0);
+        }
+        if self.sought.1 < SOUGHT {
+            self.sought.1 += 1;
+            self.find_mappings();
+        }
         if !self.recording.is_token(value) {
             // The program came to it by another way than is known.
             self.recording.look();
@@ -289,6 +304,7 @@ pub(crate) fn owns(fd: i32) -> bool {
 
 /// In a child of `fork`: nothing is recorded until it opens a node itself.
 pub(crate) fn forget() {
+    near::forget_all();
     RECORDED.clear();
     OWNER.store(0, Ordering::Release);
 }
@@ -359,10 +375,16 @@ pub(crate) fn closing(fd: i32) {
 pub(crate) fn mapping(
     fd: i32,
     mapping: Mapping,
+    readable: bool,
     map: impl FnOnce() -> Result<u64, Errno>,
 ) -> Result<u64, Errno> {
     let mut shared = shared();
     let result = map();
+    if let (Ok(address), true, Some(recorder)) = (result, readable, &shared.recorder)
+        && recorder.recording.node(Fd(fd)) != Node::Uvm
+    {
+        near::mapped(address, mapping.length);
+    }
     if let Some(recorder) = &mut shared.recorder {
         recorder.mapped(Fd(fd), mapping, result);
         recorder.write();

@@ -14,6 +14,7 @@ use nv_abi::{Errno, Mapping};
 
 use super::{fail, status};
 use crate::{
+    near,
     next::Next,
     process::{last_error, map_source, owns, shared, unmapped},
     record,
@@ -26,6 +27,10 @@ static MMAP: Next<Map> = unsafe { Next::new(c"mmap") };
 // SAFETY: the signature is that of the function of this name.
 static MUNMAP: Next<unsafe extern "C" fn(*mut c_void, size_t) -> c_int> = unsafe { Next::new(c"munmap") };
 
+static MPROTECT: Next<unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int> =
+    // SAFETY: the signature is that of the function of this name.
+    unsafe { Next::new(c"mprotect") };
+
 /// Maps the file behind a descriptor once more from its beginning on, shared, for reading and writing, past this library.
 pub(crate) fn map_again(fd: c_int, length: u64) -> std::io::Result<u64> {
     let next = MMAP.get().ok_or(std::io::ErrorKind::Unsupported)?;
@@ -33,6 +38,17 @@ pub(crate) fn map_again(fd: c_int, length: u64) -> std::io::Result<u64> {
     // SAFETY: a new mapping where the kernel finds room.
     let mapped = unsafe { next(std::ptr::null_mut(), length as size_t, both, libc::MAP_SHARED, fd, 0) };
     if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(mapped as u64) }
+}
+
+/// Changes what may be done with a mapping, past this library.
+///
+/// # Safety
+/// As for the function of libc.
+pub(crate) unsafe fn protect(address: u64, length: u64, protection: c_int) -> std::io::Result<()> {
+    let next = MPROTECT.get().ok_or(std::io::ErrorKind::Unsupported)?;
+    // SAFETY: by contract.
+    let result = unsafe { next(address as *mut c_void, length as size_t, protection) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Unmaps past this library.
@@ -52,12 +68,18 @@ fn failed(errno: Errno) -> *mut c_void {
 }
 
 /// Maps, and writes the mapping down, or why there is none, where that is done.
-fn noted(fd: c_int, length: size_t, offset: off_t, map: impl FnOnce() -> *mut c_void) -> *mut c_void {
+fn noted(
+    (fd, protection): (c_int, c_int),
+    length: size_t,
+    offset: off_t,
+    map: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
     if !record::owns(fd) {
         return map();
     }
     let mapping = Mapping { address: None, length: length as u64, offset: offset as u64 };
-    let result = record::mapping(fd, mapping, || match map() {
+    let readable = protection & libc::PROT_READ != 0;
+    let result = record::mapping(fd, mapping, readable, || match map() {
         libc::MAP_FAILED => Err(last_error()),
         mapped => Ok(mapped as u64),
     });
@@ -87,10 +109,17 @@ macro_rules! map {
             offset: off_t,
         ) -> *mut c_void {
             let Some(next) = $next.get() else { return failed(Errno::ENOSYS) };
+            if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == libc::MAP_FIXED {
+                near::forget(address as u64, length as u64);
+            }
             if flags & libc::MAP_ANONYMOUS != 0 || !owns(fd) {
                 // SAFETY: the caller's arguments, passed on.
                 let map = || unsafe { next(address, length, protection, flags, fd, offset) };
-                return if flags & libc::MAP_ANONYMOUS == 0 { noted(fd, length, offset, map) } else { map() };
+                return if flags & libc::MAP_ANONYMOUS == 0 {
+                    noted((fd, protection), length, offset, map)
+                } else {
+                    map()
+                };
             }
             // Where the mapping is to be exactly; elsewhere the address is only a hint.
             let fixed =
@@ -98,18 +127,18 @@ macro_rules! map {
             let mapping = Mapping { address: fixed, length: length as u64, offset: offset as u64 };
             let source = match map_source(fd, mapping) {
                 Ok(source) => source,
-                Err(errno) => return noted(fd, length, offset, || failed(errno)),
+                Err(errno) => return noted((fd, protection), length, offset, || failed(errno)),
             };
             if let Some(managed) = source.managed
                 && !is_shared_and_writable(protection, flags)
             {
                 unmapped(managed, mapping.offset, mapping.length);
-                return noted(fd, length, offset, || failed(Errno::EINVAL));
+                return noted((fd, protection), length, offset, || failed(Errno::EINVAL));
             }
             let (file, at) = (source.file.as_raw_fd(), source.offset as off_t);
             // SAFETY: as the caller asked, of the file that stands for the descriptor.
             let map = || unsafe { next(address, length, protection, flags, file, at) };
-            let mapped = noted(fd, length, offset, map);
+            let mapped = noted((fd, protection), length, offset, map);
             if let Some(managed) = source.managed {
                 if mapped == libc::MAP_FAILED {
                     unmapped(managed, mapping.offset, mapping.length);
@@ -133,6 +162,7 @@ static MANAGED: AtomicUsize = AtomicUsize::new(0);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     let Some(next) = MUNMAP.get() else { return fail(Errno::ENOSYS) };
+    near::forget(address as u64, length as u64);
     let result = record::unmapping(address as u64, length as u64, || {
         // SAFETY: the caller's arguments, passed on.
         if unsafe { next(address, length) } == 0 { Ok(()) } else { Err(last_error()) }
@@ -147,6 +177,20 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
         }
     }
     status(result)
+}
+
+/// See mprotect(2).
+///
+/// # Safety
+/// As for the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+    near::forget(address as u64, length as u64);
+    match MPROTECT.get() {
+        // SAFETY: the caller's arguments, passed on.
+        Some(next) => unsafe { next(address, length, protection) },
+        None => fail(Errno::ENOSYS),
+    }
 }
 
 // SAFETY: the signature is that of the function of this name.
