@@ -531,7 +531,7 @@ fn call_item(
 
 /// Whether a field of a call is what the kernel module or the board gives, and another run or board another: ids,
 /// serial numbers, places in physical memory.
-fn is_given(subject: &str, field: &FieldValue) -> bool {
+pub(crate) fn is_given(subject: &str, field: &FieldValue) -> bool {
     const IDS: [&str; 5] = ["owner", "cid", "gpuId", "gpu_id", "boardId"];
     let name = field.name.as_str();
     IDS.contains(&name)

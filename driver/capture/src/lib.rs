@@ -32,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;
+mod board;
 mod client;
 mod contents;
 pub mod cut;

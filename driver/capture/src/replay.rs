@@ -1,6 +1,6 @@
 //! Does again what a capture says, on any backend, and tells where the answers differ.
 //!
-//! Descriptors and handles are translated; argument structs are sent again from the capture; memory that a submission
+//! Descriptors, handles and what stands for a GPU are translated; argument structs are sent again from the capture; memory that a submission
 //! needs is put where the backend has mapped it. What the CPU did to mapped memory in between is not in a capture, so a
 //! wait for a value that only the CPU stores does not end in a replay: it is reported as a channel that stopped.
 
@@ -17,15 +17,16 @@ use nv_abi::{
     ioctl::{self, nr},
     qmd,
     record::Kind,
-    rm::{class, control, nv_ioctl_nvos02_parameters_with_fd},
+    rm::{Status, class, control, nv_ioctl_nvos02_parameters_with_fd},
     uvm,
 };
 
 use crate::{
     Capture,
     action::{Action, Stream, chain},
+    board::Boards,
     client::ClientMemory,
-    diff::is_name,
+    diff::{is_given, is_name},
     event::{Event, IoctlEvent, MemoryKind},
     tracker::{Channel, Tracker},
     words::to_bytes,
@@ -82,6 +83,7 @@ pub fn replay<B: Ioctl + Mmio + ?Sized>(
         new: Tracker::new(capture.branch),
         fds: HashMap::new(),
         handles: HashMap::new(),
+        boards: Boards::default(),
         named: [Handles::new(), Handles::new()],
         mappings: HashMap::new(),
         doorbell: None,
@@ -110,6 +112,7 @@ struct Replay<'a, B: ?Sized> {
     new: Tracker,
     fds: HashMap<Fd, Fd>,
     handles: HashMap<u32, u32>,
+    boards: Boards,
     named: [Handles; 2],
     /// Old address of a mapping to its new one.
     mappings: HashMap<u64, u64>,
@@ -350,6 +353,13 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
             result,
         };
         self.new_handles(call, &event, outer);
+        if let Some(of) = outer {
+            self.boards.learn(of, self.capture.branch, [&call.before, &call.after, &event.after]);
+        }
+        if let Some(of) = inner {
+            let sides = [&call.nested_before[..], &call.nested_after, &event.nested_after];
+            self.boards.learn(of, self.capture.branch, sides);
+        }
         // The new side's tracker learns from what was really sent and answered.
         let mut seen = event.clone();
         seen.before.clone_from(&seen.after);
@@ -386,13 +396,19 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
         if old.result != new.result {
             found.push(format!("{:?} -> {:?}", old.result, new.result));
         }
+        if was.status != is.status {
+            let text =
+                |status: Option<Status>| status.map_or_else(|| "nothing".to_owned(), |s| s.to_string());
+            found.push(format!("{} -> {}", text(was.status), text(is.status)));
+        }
         for (a, b) in was.parts.iter().zip(&is.parts) {
             let value = |row: &nv_abi::dump::Row| row.after.as_ref().unwrap_or(&row.before).clone();
             for row in &a.rows {
                 let a = value(row);
                 let b = b.rows.iter().map(value).find(|b| b.name == a.name && b.position == a.position);
                 let b = b.map_or_else(|| "0".to_owned(), |b| b.text);
-                if a.text != b && !is_name(old.node, &a) && a.number != 0 {
+                let may_differ = is_name(old.node, &a) || is_given(was.subject.as_deref().unwrap_or(""), &a);
+                if a.text != b && !may_differ && a.number != 0 {
                     found.push(format!("{}: {} -> {b}", a.name, a.text));
                 }
             }
@@ -436,6 +452,7 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                 }
             }
         }
+        self.boards.translate(&mut record);
         let length = bytes.len().min(record.bytes().len());
         bytes[..length].copy_from_slice(&record.bytes()[..length]);
         false

@@ -81,7 +81,7 @@ fn in_a_child() {
         Ok("events") => events(),
         Ok("again") => again(),
         Ok("again past") => {
-            again_on(&System::open(Arc::new(Past(NvidiaNodes::new()))).expect("the nodes open"))
+            again_on(&System::open(Arc::new(Past(NvidiaNodes::new()))).expect("the nodes open"));
         }
         Ok("signals") => signals(),
         Ok("odd") => odd(),
