@@ -534,7 +534,9 @@ fn call_item(
 pub(crate) fn is_given(subject: &str, field: &FieldValue) -> bool {
     const IDS: [&str; 5] = ["owner", "cid", "gpuId", "gpu_id", "boardId"];
     let name = field.name.as_str();
+    // An element of an array has its number behind the name.
     IDS.contains(&name)
+        || name.to_ascii_lowercase().contains("gpuid")
         || name.to_ascii_lowercase().contains("uuid")
         || (name == "data" && subject == "NV2080_CTRL_CMD_GPU_GET_GID_INFO")
         || (name == "offset" && subject == "NV01_MEMORY_LOCAL_USER")

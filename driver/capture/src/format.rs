@@ -270,7 +270,8 @@ struct Lines<'a, I: Iterator<Item = (usize, &'a str)>> {
 pub fn parse(text: &str) -> Result<Capture, FormatError> {
     let first = text.lines().next().unwrap_or("");
     if first.trim_end() != HEADER {
-        return Err(FormatError::Header(first.to_owned()));
+        // Of what may be no text at all, as much as tells what it is.
+        return Err(FormatError::Header(first.chars().take(60).collect()));
     }
     let lines = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line.trim_end()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();

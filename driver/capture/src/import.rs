@@ -2,7 +2,9 @@
 //!
 //! A line has `op` (`open`, `mmap` or `ioctl`) and `path`. A call has `request` and `ret`, and where they were recorded
 //! `arg_in`, `arg_out` (the argument's bytes before and after, in hexadecimal), `params_in` and `params_out` (the same
-//! of what the argument points to).
+//! of what the argument points to). [`memory`] adds what the process's memory held.
+
+pub mod memory;
 
 use nv_abi::{Branch, Errno, Fd, Node};
 use serde_json::Value;
@@ -131,12 +133,17 @@ impl Line {
     /// Hexadecimal digits as bytes; none where the field is missing.
     fn bytes(&self, field: &'static str) -> Result<Vec<u8>, ImportError> {
         let Some(value) = self.value.get(field) else { return Ok(Vec::new()) };
-        let text = value.as_str().filter(|text| text.is_ascii() && text.len().is_multiple_of(2));
-        let text = text.ok_or_else(|| self.wrong(field))?;
-        (0..text.len())
-            .step_by(2)
-            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| self.wrong(field)))
-            .collect()
+        value.as_str().and_then(bytes_of).ok_or_else(|| self.wrong(field))
+    }
+}
+
+/// Hexadecimal digits as bytes.
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        digits.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    match digits?.as_chunks::<2>() {
+        (pairs, []) => Some(pairs.iter().map(|[high, low]| high << 4 | low).collect()),
+        _ => None,
     }
 }
 

@@ -40,6 +40,7 @@ mod describe;
 pub mod diff;
 mod event;
 pub mod format;
+mod found;
 pub mod import;
 pub mod lint;
 pub mod naming;

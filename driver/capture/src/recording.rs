@@ -15,10 +15,11 @@ use nv_abi::{
 };
 
 use crate::{
-    action::{Action, Stream, linked},
+    action::Stream,
     client::ClientMemory,
     event::{Block, Event, Grid, IoctlEvent, Memory, MemoryKind, Submission},
     format::LARGEST_BLOCK,
+    found::Found,
     tracker::{Channel, Tracker, View},
     words,
 };
@@ -46,15 +47,6 @@ pub struct Recording {
     data: u64,
     /// Bytes that are read at once where less is asked for.
     ahead: u64,
-}
-
-/// A submission that was found, with what belongs to it.
-struct Found {
-    submission: Submission,
-    memory: Vec<Memory>,
-    /// Addresses and values.
-    waits: Vec<(u64, u64)>,
-    releases: Vec<(u64, u64)>,
 }
 
 impl Recording {
@@ -308,60 +300,13 @@ impl Recording {
             };
             let time = Some(self.start.elapsed().as_nanos() as u64);
             let submission = Submission { channel: channel.handle, class, slot, entry, words, time };
-            submissions.push(self.found(&mut stream, &mut glance, submission));
+            let mut read = |address, bytes| glance.read(address, bytes);
+            submissions.push(Found::of(submission, &mut stream, self.data, &mut read));
             slot = (slot + 1) % channel.entries;
         }
         self.streams.insert(channel.handle, stream);
         self.tracker.seen(channel, slot);
         submissions
-    }
-
-    /// A submission with what it launches, waits for and releases.
-    fn found(&self, stream: &mut Stream, glance: &mut Glance<'_>, submission: Submission) -> Found {
-        let actions = submission.words.as_ref().map(|words| stream.follow(words)).unwrap_or_default();
-        let version = stream.qmd_version();
-        let mut found = Found { submission, memory: Vec::new(), waits: Vec::new(), releases: Vec::new() };
-        for action in actions {
-            let first = match action {
-                Action::Acquire { address, payload, .. } => {
-                    found.waits.push((address, payload));
-                    continue;
-                }
-                Action::Release { address, payload, .. }
-                | Action::CopyRelease { address, payload, .. }
-                | Action::Report { address, payload, .. } => {
-                    found.releases.push((address, payload));
-                    continue;
-                }
-                Action::Copy { source, line, lines, release, .. } => {
-                    found.releases.extend(release);
-                    if lines == 1
-                        && u64::from(line) <= self.data
-                        && let Some(bytes) = glance.read(source, line as usize)
-                    {
-                        found.memory.push(Memory { kind: MemoryKind::Other, address: source, bytes });
-                    }
-                    continue;
-                }
-                Action::Launch { qmd, .. } => qmd,
-                _ => continue,
-            };
-            let mut read =
-                |address, bytes| glance.read(address, bytes).or_else(|| stream.written(address, bytes));
-            for (address, bytes, links) in linked(version, first, &mut read) {
-                if let Some(links) = links {
-                    found.releases.extend(links.releases);
-                    if let Some(bank) = links.bank
-                        && let Some(bytes) = read(bank.address, bank.bytes as usize)
-                    {
-                        let address = bank.address;
-                        found.memory.push(Memory { kind: MemoryKind::ConstantBank, address, bytes });
-                    }
-                }
-                found.memory.push(Memory { kind: MemoryKind::Qmd, address, bytes });
-            }
-        }
-        found
     }
 }
 

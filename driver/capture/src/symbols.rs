@@ -34,7 +34,10 @@ impl Symbols {
                 Event::Ioctl(call) => {
                     tracker.ioctl(call);
                     for (address, bytes) in tracker.take_new_gpu_ranges() {
-                        let Some(handle) = tracker.handle(address) else { continue };
+                        // A recording may have cut off the handle.
+                        let Some(handle) = tracker.handle(address).filter(|handle| *handle != 0) else {
+                            continue;
+                        };
                         let overlaps = symbols
                             .memory
                             .range(..address + bytes)

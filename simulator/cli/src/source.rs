@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use clap::Args;
@@ -10,7 +11,10 @@ use nv_abi::Branch;
 use nv_capture::{
     Capture,
     format::{self, FormatError},
-    import::{self, ImportError},
+    import::{
+        self, ImportError,
+        memory::{self, MemoryError},
+    },
     naming,
 };
 use nv_driver::program::{Cubin, CubinError};
@@ -81,6 +85,10 @@ pub struct Source {
     /// A capture says it itself.
     #[arg(long, default_value = DRIVER)]
     pub driver: String,
+    /// What the process's memory held in the end, as text of REGION and PAGE lines: a recording of JSON lines gets its
+    /// submissions from it.
+    #[arg(long, value_name = "FILE")]
+    memory: Option<PathBuf>,
     // Not a `Cubins` within: an optional `Source` would then not be seen to be given.
     /// A cubin, or a folder of them (*.cubin), by whose code kernels get their names; may be given several times.
     #[arg(long = "cubin", value_name = "FILE|DIR")]
@@ -113,6 +121,24 @@ pub enum SourceError {
         file: PathBuf,
         /// Why.
         error: ImportError,
+    },
+    /// It is no recording of memory that belongs to the other one.
+    #[error("{}: {error}", file.display())]
+    Memory {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: MemoryError,
+    },
+    /// It is packed, and nobody can unpack it.
+    #[error("{}: {program}: {reason}", file.display())]
+    Packed {
+        /// The file.
+        file: PathBuf,
+        /// Who was asked.
+        program: &'static str,
+        /// What came of it.
+        reason: String,
     },
     /// It is no cubin that loads.
     #[error("{}: {error}", file.display())]
@@ -149,14 +175,37 @@ impl Source {
     /// Reads the file.
     pub fn read(&self) -> Result<Capture, SourceError> {
         let mut capture = parse(&self.file, &read(&self.file)?, &self.driver)?;
+        if let Some(file) = &self.memory {
+            let text = read(file)?;
+            memory::add(&mut capture, &String::from_utf8_lossy(&text))
+                .map_err(|error| SourceError::Memory { file: file.clone(), error })?;
+        }
         self.cubins().name(&mut capture)?;
         Ok(capture)
     }
 }
 
-/// The bytes of a file.
+/// How packed files begin, and who unpacks them.
+const PACKED: [(&[u8], &str); 3] =
+    [(b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")];
+
+/// The bytes of a file, unpacked where it is packed.
 pub fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
-    fs::read(file).map_err(|error| SourceError::Read { file: file.to_owned(), error })
+    let error = |error| SourceError::Read { file: file.to_owned(), error };
+    let bytes = fs::read(file).map_err(error)?;
+    let Some((_, program)) = PACKED.iter().find(|(start, _)| bytes.starts_with(start)) else {
+        return Ok(bytes);
+    };
+    let packed = |reason| SourceError::Packed { file: file.to_owned(), program, reason };
+    let unpacked = Command::new(program)
+        .arg("-dc")
+        .stdin(fs::File::open(file).map_err(error)?)
+        .output()
+        .map_err(|error| packed(error.to_string()))?;
+    if unpacked.status.success() {
+        return Ok(unpacked.stdout);
+    }
+    Err(packed(String::from_utf8_lossy(&unpacked.stderr).trim().to_owned()))
 }
 
 /// The bytes of a cubin's file, and the cubin.
