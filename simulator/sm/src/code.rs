@@ -12,6 +12,8 @@ use super::lanes::Lanes;
 use super::launch::Prepared;
 use super::lower;
 use super::micro::{Features, Micro};
+use super::native::Runs;
+use super::processor::Compile;
 
 /// Bytes of a page.
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -45,6 +47,8 @@ pub(super) struct Page {
     pub uses: Vec<ConstantUse>,
     /// Faults of instructions that cannot run.
     pub faults: Vec<FaultKind>,
+    /// Its straight runs, which are compiled when they are executed often.
+    pub runs: Runs,
     /// Instructions with operands of described banks.
     pub bindless: Vec<execute::bindless::Operand>,
 }
@@ -61,13 +65,16 @@ struct Key {
 #[derive(Debug)]
 pub(super) struct CodeCache {
     features: Features,
+    compile: Compile,
     pages: Mutex<HashMap<Key, Arc<Page>>>,
     unsupported: Mutex<BTreeMap<String, u64>>,
 }
 
 impl CodeCache {
-    pub fn new(features: Features) -> Self {
-        Self { features, pages: Mutex::default(), unsupported: Mutex::default() }
+    pub fn new(features: Features, compile: Compile) -> Self {
+        // Compiled code needs what handlers for vectors need.
+        let compile = if features == Features::Baseline { Compile::Never } else { compile };
+        Self { features, compile, pages: Mutex::default(), unsupported: Mutex::default() }
     }
 
     fn page(&self, key: Key, bytes: &[u8]) -> Arc<Page> {
@@ -80,7 +87,7 @@ impl CodeCache {
         if pages.len() >= KEPT {
             pages.clear();
         }
-        let page = Arc::new(lower::page(bytes, key.start, key.sm, key.registers, self.features));
+        let page = Arc::new(lower::page(bytes, key.start, key.sm, key.registers, self.features, self.compile));
         pages.insert(key, Arc::clone(&page));
         page
     }
@@ -143,6 +150,7 @@ impl Loaded {
             return;
         }
         let mut code = self.page.code.clone();
+        self.page.runs.undo(&mut code);
         for ConstantUse { code: index, row } in &self.page.uses {
             let entry = self.page.pool.get(usize::from(*row));
             if let Some(Pooled::Constant { bank, offset, .. }) = entry

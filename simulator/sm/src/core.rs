@@ -92,6 +92,8 @@ pub(crate) struct Core<'a> {
     pub launch: &'a Prepared,
     /// How handlers follow each other.
     pub(super) chain: Chain,
+    /// The page.
+    pub(super) page: &'a super::code::Page,
     /// Faults of the page, by number.
     pub faults: &'a [FaultKind],
     /// Instructions of the page with operands of described banks, by number.
@@ -140,10 +142,23 @@ impl<'a> Core<'a> {
             caches,
             launch,
             chain: Chain::NONE,
+            page,
             faults: &page.faults,
             bindless: &page.bindless,
             fault: None,
         })
+    }
+
+    /// What compiled code is given.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[inline(always)]
+    pub(super) fn frame(&self) -> super::native::Frame {
+        super::native::Frame {
+            rows: self.rows.as_ptr(),
+            warps: self.warps.as_ptr(),
+            groups: self.team.groups.as_ptr(),
+            count: self.team.count,
+        }
     }
 
     /// Turns to a member of the team.

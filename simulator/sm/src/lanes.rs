@@ -59,6 +59,12 @@ static EIGHTS: [[u32; 8]; 256] = {
     eights
 };
 
+/// The same, for compiled code.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(super) fn eights() -> &'static [[u32; 8]; 256] {
+    &EIGHTS
+}
+
 /// All ones in the lanes of a mask, zero in the others.
 #[inline(always)]
 pub(crate) fn spread(mask: u32) -> [u32; LANES] {

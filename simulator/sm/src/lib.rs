@@ -36,6 +36,11 @@ mod launch;
 mod lower;
 mod memory;
 mod micro;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod native;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[path = "native/absent.rs"]
+mod native;
 mod pool;
 mod processor;
 mod profile;
@@ -47,6 +52,6 @@ mod worker;
 pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
 pub use lower::executes;
-pub use processor::{Configuration, Processor};
+pub use processor::{Compile, Configuration, Processor};
 pub use profile::{Executed, Observe, Observed, Ran, Traffic};
 pub use texture::{DescriptorPool, Textures};

@@ -149,6 +149,9 @@ const _: () = assert!(size_of::<Micro>() == 32);
 
 /// What a kind of micro-operation does, as a type, so that one body is compiled for every [`Level`].
 pub(crate) trait Execute {
+    /// What it becomes in compiled code.
+    const EMIT: Option<super::native::Emit> = None;
+
     /// Runs `op` for all warps of the team. Must be `#[inline(always)]`: the processor's features belong to the caller.
     fn run<L: Level>(core: &mut Core<'_>, op: &Micro) -> Flow;
 }

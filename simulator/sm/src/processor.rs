@@ -19,6 +19,18 @@ use super::profile::{Counting, Observe, Observed, Ran};
 use super::worker::{Outcome, Random, Worker};
 use nv_memory::AddressMap;
 
+/// Whether runs are compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compile {
+    /// Handlers execute everything.
+    Never,
+    /// What is executed often.
+    #[default]
+    Often,
+    /// Everything that can be, before it is executed for the first time.
+    Always,
+}
+
 /// What the SMs are, and how they are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Configuration {
@@ -37,6 +49,8 @@ pub struct Configuration {
     pub registers: u32,
     /// Bytes of shared memory of an SM.
     pub shared_bytes: u32,
+    /// What is compiled to native code. It changes nothing but the time that a launch takes.
+    pub compile: Compile,
 }
 
 impl Default for Configuration {
@@ -50,6 +64,7 @@ impl Default for Configuration {
             blocks: 24,
             registers: 64 << 10,
             shared_bytes: 100 << 10,
+            compile: Compile::default(),
         }
     }
 }
@@ -132,7 +147,7 @@ impl Processor {
         let shared = Shared {
             configuration,
             threads,
-            cache: CodeCache::new(Features::detect()),
+            cache: CodeCache::new(Features::detect(), configuration.compile),
             workers: Mutex::default(),
             launches: AtomicU64::new(0),
         };

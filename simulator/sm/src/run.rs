@@ -64,8 +64,14 @@ impl Chain {
         count: Count { first: 0, before: 0, settled: 0 },
     };
 
+    /// Whether so many micro-operations from `op` on lie before the end of the run.
+    #[inline(always)]
+    pub(super) fn holds(&self, op: *const Micro, length: usize) -> bool {
+        op.wrapping_add(length) <= self.stop
+    }
+
     /// Number in the page of one of its micro-operations, or of the end.
-    fn number(&self, op: *const Micro) -> usize {
+    pub(super) fn number(&self, op: *const Micro) -> usize {
         op.addr().wrapping_sub(self.code.addr()) / size_of::<Micro>()
     }
 
@@ -112,6 +118,26 @@ pub(super) unsafe fn chain(core: &mut Core<'_>, op: &Micro, flow: Flow) -> Flow 
     }
     let next = op.wrapping_add(1);
     if next == core.chain.stop || next.addr() & (CHAIN * size_of::<Micro>() - 1) == 0 {
+        core.chain.at = next;
+        return Flow::Next;
+    }
+    // SAFETY: the end of the run was looked at, so there is a next one, whose handler was chosen for this processor.
+    unsafe {
+        let next = &*next;
+        (next.run)(core, next)
+    }
+}
+
+/// Goes on after `length` micro-operations from `op` on, which were executed at once.
+///
+/// # Safety
+/// They lie in the run that [`Chain`] describes.
+#[inline(always)]
+pub(super) unsafe fn go_on(core: &mut Core<'_>, op: &Micro, length: usize) -> Flow {
+    let op = std::ptr::from_ref(op);
+    let next = op.wrapping_add(length);
+    let part = |op: *const Micro| op.addr() / (CHAIN * size_of::<Micro>());
+    if next == core.chain.stop || part(op) != part(next) {
         core.chain.at = next;
         return Flow::Next;
     }

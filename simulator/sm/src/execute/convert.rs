@@ -8,6 +8,8 @@ use super::super::core::Core;
 use super::super::lanes::{LANES, bit, map};
 use super::super::micro::{Flow, Micro};
 use super::float::marks;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::emit;
 use super::handlers;
 
 const FLOATS: [FloatFormat; 4] = [FloatFormat::F16, FloatFormat::Bf16, FloatFormat::F32, FloatFormat::F64];
@@ -136,7 +138,7 @@ handlers! {
         Flow::Next
     };
     /// I2F from 32 bits to FP32, to nearest.
-    I2fFast<const SIGNED: bool> = |core, op| {
+    I2fFast<const SIGNED: bool> [emit::float_of_integer::<SIGNED>] = |core, op| {
         let sign = if SIGNED { Sign::Signed } else { Sign::Unsigned };
         core.team1(op, |v| convert::i2f_f32(v, sign))
     };

@@ -12,6 +12,8 @@ use sass::lane::{Boolean, FloatCompare, FloatMode, Rounding, Subnormals};
 use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit};
 use super::super::micro::{Flow, Micro};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::emit;
 use super::handlers;
 
 pub(crate) const KEEP: Subnormals = Subnormals::Keep;
@@ -61,7 +63,7 @@ const SMALLEST_NORMAL: u32 = 1 << 23;
 
 /// What a source's marks do: bits that are kept, and bits that are flipped.
 #[inline(always)]
-pub(super) const fn marks(extra: u64, slot: u32) -> (u32, u32) {
+pub(crate) const fn marks(extra: u64, slot: u32) -> (u32, u32) {
     let keep = if extra >> (slot + 3) & 1 != 0 { !SIGN } else { u32::MAX };
     let flip = if extra >> slot & 1 != 0 { SIGN } else { 0 };
     (keep, flip)
@@ -99,7 +101,7 @@ fn result<const FLUSH: bool>(v: f32) -> u32 {
 
 handlers! {
     /// FADD to nearest. Sums near the smallest normal number are exact, so that flushing them is simple.
-    Fadd<const FLUSH: bool, const MARKS: bool> = |core, op| {
+    Fadd<const FLUSH: bool, const MARKS: bool> [emit::float_add::<FLUSH>] = |core, op| {
         let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
         core.team2(op, |a, b| {
             result::<FLUSH>(operand::<FLUSH, MARKS>(a, ma) + operand::<FLUSH, MARKS>(b, mb))
@@ -120,7 +122,7 @@ handlers! {
     };
     /// FMUL to nearest. A result that was rounded to the smallest normal number may have to be flushed: rare, and
     /// left to the lane function.
-    Fmul<const FLUSH: bool, const MARKS: bool> = |core, op| {
+    Fmul<const FLUSH: bool, const MARKS: bool> [emit::float_multiply::<FLUSH>] = |core, op| {
         let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
         core.rows3(op, |a, b, _| {
             let mut out = [0; LANES];
@@ -156,7 +158,7 @@ handlers! {
         Flow::Next
     };
     /// FFMA to nearest; see [`Fmul`].
-    Ffma<const FLUSH: bool, const MARKS: bool> = |core, op| {
+    Ffma<const FLUSH: bool, const MARKS: bool> [emit::float_multiply_add::<FLUSH>] = |core, op| {
         let all = [0, 1, 2].map(|slot| marks(op.extra.into(), slot));
         core.rows3(op, |a, b, c| {
             let mut out = [0; LANES];
@@ -195,7 +197,7 @@ handlers! {
         Flow::Next
     };
     /// FMNMX.
-    Fmnmx = |core, op, mask| {
+    Fmnmx [emit::float_minimum_maximum] = |core, op, mask| {
         let (flushes, nan) = (op.payload & 1 != 0, op.payload & 2 != 0);
         let minimum = core.predicate(op.from[0]);
         let (a, b) = sources(core, op, op.extra.into());
@@ -233,7 +235,7 @@ handlers! {
         Flow::Next
     };
     /// FSEL.
-    Fsel = |core, op, mask| {
+    Fsel [emit::choose_float] = |core, op, mask| {
         let flushes = op.payload != 0;
         let p = core.predicate(op.from[0]);
         let (a, b) = sources(core, op, op.extra.into());
@@ -260,7 +262,7 @@ handlers! {
         Flow::Next
     };
     /// FSETP. The marks are in the payload.
-    Fsetp<const COMPARE: u32, const FLUSH: bool> = |core, op, mask| {
+    Fsetp<const COMPARE: u32, const FLUSH: bool> [emit::compare_floats::<COMPARE, FLUSH>] = |core, op, mask| {
         let (ma, mb) = (marks(op.payload, 0), marks(op.payload, 1));
         let (a, b) = (core.row(op.a), core.row(op.b));
         let compare = FloatCompare::from_code(COMPARE);

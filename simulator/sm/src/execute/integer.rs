@@ -8,6 +8,8 @@ use super::super::avx2;
 use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit, map};
 use super::super::micro::{Flow, Level, Micro};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::emit;
 use super::handlers;
 
 #[inline(always)]
@@ -100,15 +102,15 @@ fn wide_carry<L: Level>(core: &Core<'_>, op: &Micro) -> ([u64; LANES], u32) {
 
 handlers! {
     /// Copies a register.
-    Move = |core, op| core.rows3(op, |_, b, _| *b);
+    Move [emit::copy] = |core, op| core.rows3(op, |_, b, _| *b);
     /// `a + b`.
-    Add = |core, op| core.team2(op, |a, b| a.wrapping_add(b));
+    Add [emit::add] = |core, op| core.team2(op, |a, b| a.wrapping_add(b));
     /// `a - b`.
-    Subtract = |core, op| core.team2(op, |a, b| a.wrapping_sub(b));
+    Subtract [emit::subtract] = |core, op| core.team2(op, |a, b| a.wrapping_sub(b));
     /// `a + b + c`.
-    Add3 = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
+    Add3 [emit::add3] = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
     /// `a + b + c`, each negated where `extra` says so.
-    Add3Negated = |core, op| {
+    Add3Negated [emit::add3_negated] = |core, op| {
         let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
         let extra = op.extra.count_ones();
         core.team3(op, |a, b, c| {
@@ -116,7 +118,7 @@ handlers! {
         })
     };
     /// `a + b` with the carry.
-    AddCarry = |core, op, mask| {
+    AddCarry [emit::add_carry_out] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let (mut out, mut carry) = ([0; LANES], [0; LANES]);
         for i in 0..LANES {
@@ -129,7 +131,7 @@ handlers! {
         Flow::Next
     };
     /// IADD3.X without carries out.
-    Add3Extended = |core, op, mask| {
+    Add3Extended [emit::add3_extended] = |core, op, mask| {
         let (p, q) = (core.predicate(op.from[0]), core.predicate(op.from[1]));
         let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
@@ -142,7 +144,7 @@ handlers! {
         Flow::Next
     };
     /// IADD3 and IADD3.X with everything.
-    Add3Carry<const EXTENDED: bool> = |core, op, mask| {
+    Add3Carry<const EXTENDED: bool> [emit::add3_carry::<EXTENDED>] = |core, op, mask| {
         let flip = [flag(op, 0), flag(op, 1), flag(op, 2)];
         let (p, q) = (core.predicate(op.from[0]), core.predicate(op.from[1]));
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
@@ -164,13 +166,13 @@ handlers! {
         Flow::Next
     };
     /// `a * b`.
-    Mul = |core, op| core.team2(op, |a, b| a.wrapping_mul(b));
+    Mul [emit::multiply] = |core, op| core.team2(op, |a, b| a.wrapping_mul(b));
     /// `a * b + c`.
-    Mad = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
+    Mad [emit::multiply_add] = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
     /// `a * b - c`.
-    MadNegated = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
+    MadNegated [emit::multiply_subtract] = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
     /// IMAD.X.
-    MadExtended = |core, op, mask| {
+    MadExtended [emit::multiply_extended] = |core, op, mask| {
         let flip = ones(op, 0);
         let p = core.predicate(op.from[0]);
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
@@ -182,7 +184,7 @@ handlers! {
         Flow::Next
     };
     /// `a * b + c` in 64 bits.
-    MadWide<const SIGNED: bool> = |core, op, mask| {
+    MadWide<const SIGNED: bool> [emit::multiply_wide::<SIGNED>] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let (low, high) = (core.row(op.c), core.row(op.c.plus(1)));
         #[cfg(target_arch = "x86_64")]
@@ -219,14 +221,14 @@ handlers! {
         Flow::Next
     };
     /// ISETP.
-    Isetp<const COMPARE: u32, const SIGNED: bool> = |core, op, mask| {
+    Isetp<const COMPARE: u32, const SIGNED: bool> [emit::compare_integers::<COMPARE, SIGNED>] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let compare = IntegerCompare::from_code(COMPARE);
         let truth = L::ballot(|i| integer::compare(a[i], b[i], compare, sign(SIGNED)));
         put_comparison(core, op, mask, truth)
     };
     /// ISETP.EX.
-    IsetpExtended = |core, op, mask| {
+    IsetpExtended [emit::compare_extended] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let low = core.predicate(op.from[1]);
         let compare = IntegerCompare::from_code(op.payload as u32 & 7);
@@ -235,7 +237,7 @@ handlers! {
         put_comparison(core, op, mask, truth)
     };
     /// IMNMX.
-    Imnmx<const SIGNED: bool> = |core, op, mask| {
+    Imnmx<const SIGNED: bool> [emit::minimum_maximum::<SIGNED>] = |core, op, mask| {
         let minimum = core.predicate(op.from[0]);
         let (a, b) = (core.row(op.a), core.row(op.b));
         let mut out = [0; LANES];
@@ -246,7 +248,7 @@ handlers! {
         Flow::Next
     };
     /// IABS.
-    Iabs = |core, op| core.team1(op, |b| (b as i32).wrapping_abs() as u32);
+    Iabs [emit::absolute] = |core, op| core.team1(op, |b| (b as i32).wrapping_abs() as u32);
     /// BREV.
     Brev = |core, op| core.team1(op, |b| b.reverse_bits());
     /// POPC.
@@ -267,20 +269,20 @@ handlers! {
         Flow::Next
     };
     /// `a & b`.
-    And = |core, op| core.team2(op, |a, b| a & b);
+    And [emit::and] = |core, op| core.team2(op, |a, b| a & b);
     /// `a | b`.
-    Or = |core, op| core.team2(op, |a, b| a | b);
+    Or [emit::or] = |core, op| core.team2(op, |a, b| a | b);
     /// `a ^ b`.
-    Xor = |core, op| core.team2(op, |a, b| a ^ b);
+    Xor [emit::xor] = |core, op| core.team2(op, |a, b| a ^ b);
     /// `a ^ b ^ c`.
-    Xor3 = |core, op| core.team3(op, |a, b, c| a ^ b ^ c);
+    Xor3 [emit::xor3] = |core, op| core.team3(op, |a, b, c| a ^ b ^ c);
     /// LOP3.
-    Lop3 = |core, op| {
+    Lop3 [emit::logic] = |core, op| {
         let table = op.payload as u8;
         core.team3(op, |a, b, c| integer::lop3(a, b, c, table))
     };
     /// LOP3 with a predicate.
-    Lop3Predicate = |core, op, mask| {
+    Lop3Predicate [emit::logic_predicate] = |core, op, mask| {
         let table = op.payload as u8;
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
         let mut out = [0; LANES];
@@ -298,37 +300,37 @@ handlers! {
         core.team3(op, |a, b, c| integer::shf(a, b, c, kind))
     };
     /// The low word of the pair `{c, a}`, shifted left by less than 32.
-    ShiftLeft = |core, op| {
+    ShiftLeft [emit::shift_left] = |core, op| {
         let count = op.payload as u32 & 31;
         core.rows3(op, |a, _, _| map(a, |a| a << count))
     };
     /// The high word of the pair, shifted right by less than 32.
-    ShiftRight = |core, op| {
+    ShiftRight [emit::shift_right] = |core, op| {
         let count = op.payload as u32 & 31;
         core.rows3(op, |_, _, c| map(c, |c| c >> count))
     };
     /// The same with sign.
-    ShiftRightSigned = |core, op| {
+    ShiftRightSigned [emit::shift_right_signed] = |core, op| {
         let count = op.payload as u32 & 31;
         core.rows3(op, |_, _, c| map(c, |c| (c as i32 >> count) as u32))
     };
     /// The high word of the pair, shifted left by 1 to 31.
-    FunnelLeft = |core, op| {
+    FunnelLeft [emit::funnel_left] = |core, op| {
         let count = op.payload as u32 & 31;
         core.team3(op, |a, _, c| c << count | a >> ((32 - count) & 31))
     };
     /// The low word of the pair, shifted right by 1 to 31.
-    FunnelRight = |core, op| {
+    FunnelRight [emit::funnel_right] = |core, op| {
         let count = op.payload as u32 & 31;
         core.team3(op, |a, _, c| a >> count | c << ((32 - count) & 31))
     };
     /// `(a << n) + b`.
-    LeaPlain = |core, op| {
+    LeaPlain [emit::scaled_add] = |core, op| {
         let count = op.payload as u32 & 31;
         core.team2(op, |a, b| (a << count).wrapping_add(b))
     };
     /// LEA with everything.
-    Lea = |core, op, mask| {
+    Lea [emit::scaled_add_carry] = |core, op, mask| {
         let shift = op.payload as u32;
         let (negate, negate_b) = (flag(op, 0), flag(op, 1));
         let (high, extended, sign_extend) = (flag(op, 2), flag(op, 3), flag(op, 4));

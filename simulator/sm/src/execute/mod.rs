@@ -15,18 +15,20 @@ pub(super) mod tensor;
 pub(super) mod texture;
 
 /// Declares handlers: a type each, with the body that runs it. `|core, op, mask|` is for the lanes `mask` of one warp;
-/// `|core, op|` is for the whole team.
+/// `|core, op|` is for the whole team. In brackets stands what it becomes in compiled code, if it can.
 macro_rules! handlers {
     ($(
         $(#[$meta:meta])*
-        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? = |$core:ident, $op:ident $(, $mask:ident)?| $body:expr;
+        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? $([$emit:expr])? =
+            |$core:ident, $op:ident $(, $mask:ident)?| $body:expr;
     )*) => {$(
         $(#[$meta])*
         #[derive(Debug)]
         pub(crate) struct $name $(<$(const $parameter: $kind),+>)?;
 
         $crate::execute::run! {
-            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] |$core, $op $(, $mask)?| $body
+            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] [$($emit)?]
+            |$core, $op $(, $mask)?| $body
         }
     )*};
 }
@@ -34,8 +36,13 @@ use handlers;
 
 /// Implements what runs a handler.
 macro_rules! run {
-    ([$($generics:tt)*] [$name:ty] |$core:ident, $op:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:expr)?] |$core:ident, $op:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::Execute for $name {
+            $(
+                #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+                const EMIT: Option<$crate::native::Emit> = Some($emit);
+            )?
+
             #[inline(always)]
             fn run<L: $crate::micro::Level>(
                 $core: &mut $crate::core::Core<'_>,
@@ -45,7 +52,7 @@ macro_rules! run {
             }
         }
     };
-    ([$($generics:tt)*] [$name:ty] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:expr)?] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::ExecuteOne for $name {
             #[inline(always)]
             fn one<L: $crate::micro::Level>(
@@ -57,7 +64,7 @@ macro_rules! run {
             }
         }
         $crate::execute::run! {
-            [$($generics)*] [$name] |core, op| core.each_warp::<Self, L>(op)
+            [$($generics)*] [$name] [$($emit)?] |core, op| core.each_warp::<Self, L>(op)
         }
     };
 }

@@ -6,6 +6,8 @@ use super::super::cluster::RANK;
 use super::super::core::Core;
 use super::super::lanes::{FULL, LANES, ballot, bit, each, first, signs, spread};
 use super::super::micro::{Flow, Micro};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::emit;
 use super::handlers;
 use super::memory::LOCAL_TOP;
 
@@ -80,7 +82,7 @@ fn put_plop3(core: &mut Core<'_>, op: &Micro, mask: u32, [a, b, c]: [u32; 3]) ->
 
 handlers! {
     /// SEL.
-    Sel = |core, op, mask| {
+    Sel [emit::choose] = |core, op, mask| {
         let p = core.predicate(op.from[0]);
         let (a, b) = (core.row(op.a), core.row(op.b));
         let mut out = [0; LANES];
@@ -202,7 +204,7 @@ handlers! {
         Flow::Next
     };
     /// PLOP3.
-    Plop3 = |core, op, mask| {
+    Plop3 [emit::predicate_logic] = |core, op, mask| {
         let sources = op.from.map(|operand| core.predicate(operand));
         put_plop3(core, op, mask, sources)
     };

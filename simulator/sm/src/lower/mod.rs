@@ -28,7 +28,10 @@ mod texture;
 use super::code::{PAGE_CODE, Page};
 use super::execute;
 use super::fault::FaultKind;
-use super::micro::{Features, Micro, PredicateIn};
+use super::micro::{Features, Handler, Micro, PredicateIn};
+use super::native::{Known, Reach, Runs};
+use super::processor::Compile;
+use super::run::branch;
 use reader::{Pool, Read, Reader, Refusal};
 
 /// Lowers the instructions of a family; `None` for all others.
@@ -49,11 +52,12 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached.
-pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: Features) -> Page {
+pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: Features, compile: Compile) -> Page {
     let arch = sass::Arch::from_sm(sm);
     let mut pool = Pool::default();
     let mut faults: Vec<FaultKind> = Vec::new();
     let mut code = Vec::with_capacity(PAGE_CODE);
+    let mut known = Vec::with_capacity(PAGE_CODE);
     for (index, word) in bytes.chunks_exact(16).enumerate() {
         let address = start + 16 * index as u64;
         let word = word.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte));
@@ -62,16 +66,19 @@ pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: 
             Some(Ok(instruction)) => one(&instruction, features, registers, &mut pool),
             _ => Err((FaultKind::UnknownInstruction, Micro::new(Features::plain::<execute::Faulting>()))),
         };
-        code.push(lowered.unwrap_or_else(|(kind, micro)| {
+        let (micro, about) = lowered.unwrap_or_else(|(kind, micro)| {
             let payload = faults.iter().position(|known| *known == kind).unwrap_or_else(|| {
                 faults.push(kind);
                 faults.len() - 1
             });
-            Micro { payload: payload as u64, ..micro }
-        }));
+            (Micro { payload: payload as u64, ..micro }, Known { emit: None, reach: Reach::Anything })
+        });
+        code.push(micro);
+        known.push(about);
     }
     let Pool { entries, uses, bindless, .. } = pool;
-    Page { bytes: bytes.into(), code, pool: entries, uses, faults, bindless }
+    let runs = Runs::new(compile, start, &mut code, known);
+    Page { bytes: bytes.into(), code, pool: entries, uses, faults, runs, bindless }
 }
 
 /// Whether the interpreter executes an instruction with its modifiers.
@@ -91,7 +98,7 @@ fn one(
     features: Features,
     registers: u32,
     pool: &mut Pool,
-) -> Result<Micro, (FaultKind, Micro)> {
+) -> Result<(Micro, Known), (FaultKind, Micro)> {
     let mut reader = Reader::new(instruction, features, registers, pool);
     let lowered = FAMILIES
         .iter()
@@ -108,7 +115,12 @@ fn one(
     }
     let guard = PredicateIn((guard.index & 7) | u8::from(guard.uniform) << 3 | u8::from(guard.negated) << 4);
     match lowered {
-        Ok(micro) => Ok(reader.with_operand(Micro { guard, kind: kind | micro.kind, ..micro })),
+        Ok(micro) => {
+            let branches = std::ptr::fn_addr_eq(micro.run, branch as Handler);
+            let micro = reader.with_operand(Micro { guard, kind: kind | micro.kind, ..micro });
+            let reach = if branches { Reach::Branch } else { Reach::of(instruction.op) };
+            Ok((micro, Known { emit: reader.emit(&micro), reach }))
+        }
         Err(refusal) => {
             let fault = match refusal {
                 Refusal::Illegal(what) => FaultKind::IllegalForm(what),

@@ -8,6 +8,7 @@ use sass::{Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Operand};
 use super::super::code::{ConstantUse, Pooled};
 use super::super::execute::bindless;
 use super::super::micro::{Execute, Features};
+use super::super::native;
 use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
 
 /// Why an instruction is not executed.
@@ -91,6 +92,8 @@ pub(crate) struct Reader<'a> {
     fields: u32,
     /// An operand of a described bank: the description's row, byte offset, and words.
     bindless: Option<(RowIndex, u32, u16)>,
+    /// The handlers that were asked for, and what they become in compiled code.
+    emits: std::cell::RefCell<Vec<(Handler, Option<native::Emit>)>>,
 }
 
 /// How a 64-bit operand is made of a 32-bit immediate.
@@ -109,12 +112,29 @@ impl<'a> Reader<'a> {
         registers: u32,
         pool: &'a mut Pool,
     ) -> Self {
-        Self { instruction, features, registers, pool, operands: 0, fields: 0, bindless: None }
+        Self {
+            instruction,
+            features,
+            registers,
+            pool,
+            operands: 0,
+            fields: 0,
+            bindless: None,
+            emits: std::cell::RefCell::default(),
+        }
+    }
+
+    /// What a micro-operation becomes in compiled code.
+    pub(super) fn emit(&self, micro: &Micro) -> Option<native::Emit> {
+        let emits = self.emits.borrow();
+        emits.iter().rev().find(|(run, _)| std::ptr::fn_addr_eq(*run, micro.run))?.1
     }
 
     /// The handler of a kind of micro-operation.
     pub(super) fn handler<T: Execute>(&self) -> Handler {
-        self.features.handler::<T>()
+        let handler = self.features.handler::<T>();
+        self.emits.borrow_mut().push((handler, T::EMIT));
+        handler
     }
 
     /// The same, compiled once: for what gains nothing from vector instructions or is rare.

@@ -1,0 +1,41 @@
+//! No compiled code: for processors and systems for which there is none. Handlers execute everything.
+
+use super::micro::Micro;
+use super::processor::Compile;
+
+/// What a micro-operation becomes in compiled code.
+pub(crate) type Emit = fn();
+
+/// What is known of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reach {
+    /// Nothing.
+    Anything,
+    /// It leads to the address in its payload.
+    Branch,
+}
+
+impl Reach {
+    pub(crate) fn of(_op: sass::Op) -> Self {
+        Self::Anything
+    }
+}
+
+/// What lowering says of an instruction beside its micro-operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub emit: Option<Emit>,
+    pub reach: Reach,
+}
+
+/// The runs of a page: none.
+#[derive(Debug)]
+pub(super) struct Runs;
+
+impl Runs {
+    pub(super) fn new(_compile: Compile, _page: u64, _code: &mut [Micro], _known: Vec<Known>) -> Self {
+        Self
+    }
+
+    pub(super) fn undo(&self, _code: &mut [Micro]) {}
+}

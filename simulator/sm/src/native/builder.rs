@@ -1,0 +1,479 @@
+//! One run of micro-operations being compiled, for eight lanes: which values are in vector registers.
+//!
+//! A value is the newest content of a row or a predicate. It is loaded when it is first read, lives in a register as long
+//! as there is one for it, and is stored when the run ends or its register is wanted. What is overwritten within the run is
+//! never stored. Predicates are masks here: all ones in the lanes where they hold.
+//!
+//! Results of FP32 arithmetic are not made canonical where that does not show: a NaN is one for all arithmetic, whatever
+//! its bits. Such values are `loose`.
+
+use super::super::micro::{Micro, PredicateIn, PredicateOut, RowIndex};
+use super::assembler::{
+    Arithmetic, Assembler, General, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDX, RSI, SHIFT_LEFT, Vector,
+    Ymm, at,
+};
+
+/// Numbers that compiled code reads.
+#[derive(Debug)]
+#[repr(C, align(32))]
+pub(super) struct Numbers(pub [[u32; 8]; Number::COUNT]);
+
+/// Which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Zero,
+    Ones,
+    Sign,
+    Magnitude,
+    Nan,
+    Exponent,
+    LowHalf,
+    Float65536,
+    NibbleMask,
+}
+
+impl Number {
+    const COUNT: usize = 9;
+    const fn value(self) -> u32 {
+        match self {
+            Self::Zero => 0,
+            Self::Ones => u32::MAX,
+            Self::Sign => 1 << 31,
+            Self::Magnitude => !(1 << 31),
+            Self::Nan => sass::lane::float::NAN,
+            Self::Exponent => 0x7f80_0000,
+            Self::LowHalf => 0xffff,
+            Self::Float65536 => 65536_f32.to_bits(),
+            Self::NibbleMask => 0x0f0f_0f0f,
+        }
+    }
+}
+
+pub(super) static NUMBERS: Numbers = {
+    const ALL: [Number; Number::COUNT] = [
+        Number::Zero,
+        Number::Ones,
+        Number::Sign,
+        Number::Magnitude,
+        Number::Nan,
+        Number::Exponent,
+        Number::LowHalf,
+        Number::Float65536,
+        Number::NibbleMask,
+    ];
+    let mut numbers = [[0; 8]; Number::COUNT];
+    let mut i = 0;
+    while i < ALL.len() {
+        numbers[ALL[i] as usize] = [ALL[i].value(); 8];
+        i += 1;
+    }
+    Numbers(numbers)
+};
+
+/// Where rows of the warp begin, for the lanes at hand.
+pub(super) const ROWS: General = RDX;
+/// Where rows of the pool begin.
+pub(super) const POOL: General = RSI;
+/// The byte of P0 with the lanes at hand.
+pub(super) const PREDICATES: General = RCX;
+/// The lanes that run, in its lowest byte.
+pub(super) const GROUP: General = R8;
+/// Counts lanes that guards keep from an instruction.
+pub(super) const SKIPPED: General = R9;
+/// [`NUMBERS`].
+pub(super) const CONSTANTS: General = R10;
+/// Masks of lanes by their byte.
+pub(super) const EIGHTS: General = R11;
+/// The mask of the lanes that run, where not all do.
+pub(super) const ACTIVE: Ymm = Ymm(15);
+/// What is needed for a moment.
+const SCRATCH: Ymm = Ymm(14);
+/// Registers for values.
+const VALUES: usize = 14;
+
+/// What a value belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Name {
+    Row(u16),
+    Predicate(u8),
+}
+
+/// What a vector register holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    name: Option<Name>,
+    /// It has to be stored.
+    dirty: bool,
+    /// A NaN in it may be any.
+    loose: bool,
+    /// For all lanes, whichever run.
+    whole: bool,
+    /// The instruction at hand uses it.
+    held: bool,
+    /// When it was last used.
+    used: usize,
+}
+
+/// A predicate that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Truth {
+    Always,
+    Never,
+    /// In the lanes of a mask.
+    Where(Ymm),
+    /// In the others.
+    Unless(Ymm),
+}
+
+/// The registers gave out: the run is too complicated for one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// What emitting gives.
+pub(crate) type Emitted = Result<(), Full>;
+
+/// A run being compiled.
+pub(crate) struct Builder<'a> {
+    pub asm: &'a mut Assembler,
+    /// Not all lanes run.
+    masked: bool,
+    slots: [Slot; VALUES],
+    /// Counts instructions, for the age of values.
+    time: usize,
+    /// The instruction that reads a name last, counted from 1.
+    last_read: &'a dyn Fn(Name) -> usize,
+    /// The guard of the instruction at hand.
+    guard: Truth,
+    /// It is of the uniform datapath.
+    whole: bool,
+    /// What was read, and written in all lanes that run.
+    log: Vec<(Name, bool)>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(asm: &'a mut Assembler, masked: bool, last_read: &'a dyn Fn(Name) -> usize) -> Self {
+        Self {
+            asm,
+            masked,
+            slots: [Slot::default(); VALUES],
+            time: 0,
+            last_read,
+            guard: Truth::Always,
+            whole: false,
+            log: Vec::new(),
+        }
+    }
+
+    /// What was read so far, and with `true` what was written.
+    pub(super) fn log(&self) -> impl Iterator<Item = (Name, bool)> {
+        self.log.iter().copied()
+    }
+
+    /// Emits one micro-operation.
+    pub(super) fn emit(&mut self, op: &Micro, emit: super::Emit) -> Emitted {
+        self.time += 1;
+        self.whole = op.kind & Micro::UNIFORM != 0;
+        self.guard = Truth::Always;
+        if op.kind & Micro::GUARDED != 0 {
+            self.guard = self.predicate(op.guard)?;
+            self.count_skipped();
+        }
+        if self.guard != Truth::Never {
+            emit(self, op)?;
+        }
+        for slot in &mut self.slots {
+            slot.held = false;
+        }
+        Ok(())
+    }
+
+    /// Adds the lanes that the guard excludes to the count.
+    fn count_skipped(&mut self) {
+        match self.guard {
+            Truth::Always => return,
+            Truth::Never => self.asm.number(RAX, -1),
+            Truth::Where(mask) => {
+                self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask);
+                self.asm.not(RAX);
+            }
+            Truth::Unless(mask) => self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask),
+        }
+        self.asm.narrow(Arithmetic::And, RAX, GROUP);
+        self.asm.low_byte(RAX, RAX);
+        self.asm.count_ones(RAX, RAX);
+        self.asm.wide(Arithmetic::Add, SKIPPED, RAX);
+    }
+
+    /// Stores everything that has to be, of which `lives` says so.
+    pub(super) fn finish(&mut self, lives: impl Fn(Name) -> bool) {
+        self.time += 1;
+        for number in 0..VALUES {
+            if let Some(name) = self.slots[number].name
+                && self.slots[number].dirty
+                && lives(name)
+            {
+                self.write_back(number);
+            }
+        }
+    }
+
+    fn memory(name: Name) -> Memory {
+        match name {
+            Name::Row(row) if row & RowIndex::POOL != 0 => at(POOL, i32::from(row & !RowIndex::POOL) * 128),
+            Name::Row(row) => at(ROWS, i32::from(row) * 128),
+            Name::Predicate(number) => at(PREDICATES, i32::from(number) * 4),
+        }
+    }
+
+    /// A number that code reads from memory.
+    pub(super) fn number(&self, number: Number) -> Operand {
+        at(CONSTANTS, 32 * number as i32).into()
+    }
+
+    fn write_back(&mut self, number: usize) {
+        self.settle(number);
+        let slot = self.slots[number];
+        let register = Ymm(number as u8);
+        let Some(name) = slot.name else { return };
+        let memory = Self::memory(name);
+        let partial = self.masked && !slot.whole;
+        match name {
+            Name::Row(_) if partial => {
+                self.asm.load(SCRATCH, memory);
+                self.asm.blend(SCRATCH, SCRATCH, register, ACTIVE);
+                self.asm.store(memory, SCRATCH);
+            }
+            Name::Row(_) => self.asm.store(memory, register),
+            Name::Predicate(_) => {
+                self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), register);
+                if partial {
+                    // old ^ ((old ^ new) & group)
+                    self.asm.load_byte(R14, memory);
+                    self.asm.narrow(Arithmetic::Xor, RAX, R14);
+                    self.asm.narrow(Arithmetic::And, RAX, GROUP);
+                    self.asm.narrow(Arithmetic::Xor, RAX, R14);
+                }
+                self.asm.store_byte(memory, RAX);
+            }
+        }
+        self.slots[number].dirty = false;
+    }
+
+    /// Makes NaN canonical.
+    fn settle(&mut self, number: usize) {
+        if self.slots[number].loose {
+            let register = Ymm(number as u8);
+            self.asm.vector_immediate(Vector::VCMPPS, SCRATCH, register, register, UNORDERED);
+            self.asm.blend(register, register, self.number(Number::Nan), SCRATCH);
+            self.slots[number].loose = false;
+        }
+    }
+
+    /// A register without content, until the instruction ends.
+    pub(super) fn temporary(&mut self) -> Result<Ymm, Full> {
+        let free = (0..VALUES).find(|number| self.slots[*number].name.is_none() && !self.slots[*number].held);
+        let number = match free {
+            Some(number) => number,
+            None => {
+                // What is never read again goes first, and of the rest what was not used for longest.
+                let time = self.time;
+                let rank = |slot: &Slot| {
+                    let dead = slot.name.is_none_or(|name| (self.last_read)(name) < time);
+                    (!dead, slot.used)
+                };
+                let victim = (0..VALUES)
+                    .filter(|number| !self.slots[*number].held)
+                    .min_by_key(|number| rank(&self.slots[*number]))
+                    .ok_or(Full)?;
+                if self.slots[victim].dirty {
+                    self.write_back(victim);
+                }
+                victim
+            }
+        };
+        self.slots[number] = Slot { held: true, used: self.time, ..Slot::default() };
+        Ok(Ymm(number as u8))
+    }
+
+    /// Gives a temporary register back before the instruction ends.
+    pub(super) fn release(&mut self, register: Ymm) {
+        let slot = &mut self.slots[usize::from(register.0)];
+        if slot.name.is_none() {
+            slot.held = false;
+        }
+    }
+
+    fn find(&self, name: Name) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.name == Some(name))
+    }
+
+    fn value(&mut self, name: Name, loose: bool) -> Result<Ymm, Full> {
+        self.log.push((name, false));
+        if let Some(number) = self.find(name) {
+            self.slots[number].held = true;
+            self.slots[number].used = self.time;
+            if !loose {
+                self.settle(number);
+            }
+            return Ok(Ymm(number as u8));
+        }
+        let register = self.temporary()?;
+        match name {
+            Name::Row(row) if row < RowIndex::SPAN => {
+                self.asm.vector(Vector::VPXOR, register, register, register);
+            }
+            Name::Row(_) => self.asm.load(register, Self::memory(name)),
+            Name::Predicate(_) => {
+                self.asm.load_byte(RAX, Self::memory(name));
+                self.asm.shift_left(RAX, 5);
+                self.asm.load(register, Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
+            }
+        }
+        self.slots[usize::from(register.0)].name = Some(name);
+        Ok(register)
+    }
+
+    /// A source, in a register that must not be written.
+    pub(super) fn bits(&mut self, row: RowIndex) -> Result<Ymm, Full> {
+        self.value(Name::Row(row.0), false)
+    }
+
+    /// The same for FP32 arithmetic.
+    pub(super) fn float(&mut self, row: RowIndex) -> Result<Ymm, Full> {
+        self.value(Name::Row(row.0), true)
+    }
+
+    fn operand_of(&mut self, row: RowIndex, loose: bool) -> Result<Operand, Full> {
+        let name = Name::Row(row.0);
+        // What is read once more is loaded.
+        let again = (self.last_read)(name) > self.time && !row.is_pool();
+        if self.find(name).is_none() && !again {
+            self.log.push((name, false));
+            return Ok(Self::memory(name).into());
+        }
+        Ok(self.value(name, loose)?.into())
+    }
+
+    /// A source, in a register or in memory.
+    pub(super) fn bits_operand(&mut self, row: RowIndex) -> Result<Operand, Full> {
+        self.operand_of(row, false)
+    }
+
+    /// The same for FP32 arithmetic.
+    pub(super) fn float_operand(&mut self, row: RowIndex) -> Result<Operand, Full> {
+        self.operand_of(row, true)
+    }
+
+    /// Whether the source is in a register.
+    pub(super) fn is_near(&self, row: RowIndex) -> bool {
+        self.find(Name::Row(row.0)).is_some()
+    }
+
+    /// A copy of a source for FP32 arithmetic, that may be written. `to` is what the instruction writes: a source that dies
+    /// by that is not copied.
+    pub(super) fn float_copy(&mut self, row: RowIndex, to: RowIndex) -> Result<Ymm, Full> {
+        let name = Name::Row(row.0);
+        self.log.push((name, false));
+        if row == to
+            && self.guard == Truth::Always
+            && let Some(number) = self.find(name)
+            && !self.slots[number].held
+        {
+            self.slots[number] = Slot { held: true, used: self.time, ..Slot::default() };
+            return Ok(Ymm(number as u8));
+        }
+        let source = self.operand_of(row, true)?;
+        let copy = self.temporary()?;
+        self.asm.load(copy, source);
+        Ok(copy)
+    }
+
+    /// `vector(a, b)` in a new register.
+    pub(super) fn make(&mut self, vector: Vector, a: Ymm, b: impl Into<Operand>) -> Result<Ymm, Full> {
+        let out = self.temporary()?;
+        self.asm.vector(vector, out, a, b);
+        Ok(out)
+    }
+
+    /// Whether a row takes what nobody reads.
+    fn is_sink(row: RowIndex) -> bool {
+        (RowIndex::SINK.0..RowIndex::SINK.0 + RowIndex::SPAN).contains(&row.0)
+    }
+
+    /// The row becomes what is in a register, which is given away.
+    pub(super) fn put(&mut self, row: RowIndex, register: Ymm) -> Emitted {
+        if Self::is_sink(row) { Ok(()) } else { self.put_value(Name::Row(row.0), register, false) }
+    }
+
+    /// The same for a result of FP32 arithmetic.
+    pub(super) fn put_float(&mut self, row: RowIndex, register: Ymm) -> Emitted {
+        if Self::is_sink(row) { Ok(()) } else { self.put_value(Name::Row(row.0), register, true) }
+    }
+
+    /// The predicate becomes a mask, of which the register is given away.
+    pub(super) fn put_predicate(&mut self, to: PredicateOut, register: Ymm) -> Emitted {
+        if to == PredicateOut::NONE {
+            return Ok(());
+        }
+        self.put_value(Name::Predicate(to.0), register, false)
+    }
+
+    fn put_value(&mut self, name: Name, register: Ymm, mut loose: bool) -> Emitted {
+        let guard = self.guard;
+        if guard != Truth::Always {
+            let old = self.value(name, true)?;
+            loose |= self.slots[usize::from(old.0)].loose;
+            match guard {
+                Truth::Where(mask) => self.asm.blend(register, old, register, mask),
+                Truth::Unless(mask) => self.asm.blend(register, register, old, mask),
+                Truth::Always | Truth::Never => {}
+            }
+        }
+        self.log.push((name, true));
+        // The instruction may still read what is overwritten.
+        if let Some(number) = self.find(name) {
+            self.slots[number].name = None;
+            self.slots[number].dirty = false;
+            self.slots[number].loose = false;
+        }
+        self.slots[usize::from(register.0)] =
+            Slot { name: Some(name), dirty: true, loose, whole: self.whole, held: true, used: self.time };
+        Ok(())
+    }
+
+    /// A predicate that is read.
+    pub(super) fn predicate(&mut self, operand: PredicateIn) -> Result<Truth, Full> {
+        let (number, inverted) = (operand.0 & 15, operand.0 >> 4 & 1 != 0);
+        if number & 7 == 7 {
+            return Ok(if inverted { Truth::Never } else { Truth::Always });
+        }
+        let mask = self.value(Name::Predicate(number), false)?;
+        Ok(if inverted { Truth::Unless(mask) } else { Truth::Where(mask) })
+    }
+
+    /// A predicate as a mask, in a register that must not be written.
+    pub(super) fn mask(&mut self, truth: Truth) -> Result<Ymm, Full> {
+        match truth {
+            Truth::Where(mask) => Ok(mask),
+            Truth::Unless(mask) => self.make(Vector::VPXOR, mask, self.number(Number::Ones)),
+            Truth::Always => {
+                let out = self.temporary()?;
+                self.asm.vector(Vector::VPCMPEQD, out, out, out);
+                Ok(out)
+            }
+            Truth::Never => {
+                let out = self.temporary()?;
+                self.asm.vector(Vector::VPXOR, out, out, out);
+                Ok(out)
+            }
+        }
+    }
+
+    /// `register = register << count`, of double words.
+    pub(super) fn shift_left(&mut self, register: Ymm, count: u8) {
+        self.asm.shift(SHIFT_LEFT, register, register, count);
+    }
+}
+
+/// VCMPPS: one of both is NaN.
+pub(super) const UNORDERED: u8 = 3;

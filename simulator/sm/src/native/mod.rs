@@ -1,0 +1,298 @@
+//! Straight runs of micro-operations, compiled to native code where they are executed often.
+//!
+//! A handler computes one instruction for 32 lanes, and leaves its result in memory. A compiled run takes eight lanes through
+//! many instructions, with what they compute in vector registers, then the next eight. It may do so because what is
+//! compiled concerns each lane alone: arithmetic, comparisons, selections.
+//!
+//! The way of an instruction stays the one that the crate's root describes. Its handler, in [`super::execute`], names what it
+//! becomes here: a function of [`emit`], which has a [`builder::Builder`] and an [`assembler::Assembler`] to write with. What
+//! has no such function ends a run, and so does whatever is jumped to. The first micro-operation of a run gets another
+//! handler, [`enter`]; all others stay, so that code may be entered anywhere, and stops wherever it has to.
+//!
+//! Compiled code is as good as the handlers bit for bit, and leaves the same counts. Where the system does not let memory be
+//! executed, or the processor has no AVX2, there is none.
+
+mod assembler;
+mod builder;
+pub(crate) mod emit;
+mod liveness;
+mod memory;
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use self::assembler::{Arithmetic, Assembler, Condition, R12, R13, R14, RAX, RBP, RBX, RDI, at};
+use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, SKIPPED};
+use self::memory::Executable;
+use super::core::Core;
+use super::lanes::{self, Lanes};
+use super::micro::{Flow, Handler, Micro};
+use super::processor::Compile;
+use super::run;
+use super::warp::Warp;
+pub(crate) use emit::Emit;
+pub(crate) use liveness::Reach;
+
+/// Instructions of the shortest run that is worth it.
+const SHORTEST: usize = 2;
+/// Instructions of the longest.
+const LONGEST: usize = 64;
+/// How often a run is entered before it is compiled.
+const OFTEN: u32 = 32;
+
+/// What lowering says of an instruction beside its micro-operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// What it becomes in compiled code.
+    pub emit: Option<Emit>,
+    /// What it does otherwise.
+    pub reach: Reach,
+}
+
+/// A run of a page.
+#[derive(Debug)]
+struct Run {
+    /// Number of its first instruction.
+    start: usize,
+    length: usize,
+    /// The handler of its first instruction.
+    first: Handler,
+    /// How often it was entered.
+    entered: AtomicU32,
+    /// Null as long as there is none.
+    code: AtomicPtr<u8>,
+}
+
+/// The runs of a page.
+#[derive(Debug)]
+pub(super) struct Runs {
+    known: Vec<Known>,
+    /// Address of the page.
+    page: u64,
+    runs: Vec<Run>,
+    /// For each instruction one more than the number of the run that begins with it.
+    of: Vec<u16>,
+    compiled: Mutex<Compiled>,
+}
+
+/// What was compiled of a page.
+#[derive(Debug, Default)]
+struct Compiled {
+    memory: Option<Executable>,
+    live: Option<liveness::Live>,
+}
+
+impl Runs {
+    /// Finds the runs of a page, and gives the first instruction of each the handler [`enter`].
+    pub(super) fn new(
+        compile: Compile,
+        page: u64,
+        code: &mut [Micro],
+        known: Vec<Known>,
+    ) -> Self {
+        let of = vec![0; code.len()];
+        let (runs, compiled) = (Vec::new(), Mutex::default());
+        let mut found = Self { known, page, runs, of, compiled };
+        if compile == Compile::Never {
+            return found;
+        }
+        let shortest = if compile == Compile::Always { 1 } else { SHORTEST };
+        // What is jumped to begins a run.
+        let mut leads = vec![false; code.len()];
+        for (op, known) in code.iter().zip(&found.known) {
+            if known.reach == Reach::Branch
+                && let Some(lead) = leads.get_mut((op.payload.wrapping_sub(page) / 16) as usize)
+            {
+                *lead = true;
+            }
+        }
+        let mut start = 0;
+        while start < code.len() {
+            let fits = |number: usize, known: &Known| {
+                known.emit.is_some() && number - start < LONGEST && (number == start || !leads[number])
+            };
+            let mut end = start;
+            while found.known.get(end).is_some_and(|known| fits(end, known)) {
+                end += 1;
+            }
+            if end - start >= shortest {
+                let first = std::mem::replace(&mut code[start].run, enter);
+                found.runs.push(Run {
+                    start,
+                    length: end - start,
+                    first,
+                    entered: AtomicU32::new(0),
+                    code: AtomicPtr::default(),
+                });
+                found.of[start] = found.runs.len() as u16;
+            }
+            start = end.max(start + 1);
+        }
+        if compile == Compile::Always {
+            for run in &found.runs {
+                found.compile(run, code);
+            }
+        }
+        found
+    }
+
+    /// Gives the first instructions their own handlers again.
+    pub(super) fn undo(&self, code: &mut [Micro]) {
+        for run in &self.runs {
+            if let Some(op) = code.get_mut(run.start) {
+                op.run = run.first;
+            }
+        }
+    }
+
+    fn at(&self, number: usize) -> Option<&Run> {
+        let number = usize::from(*self.of.get(number)?);
+        self.runs.get(number.checked_sub(1)?)
+    }
+
+    /// Compiles a run. Without success everything stays as it is: handlers compute the same.
+    #[cold]
+    fn compile(&self, run: &Run, code: &[Micro]) {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if !run.code.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let Compiled { memory, live } = &mut *compiled;
+        let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
+        let end = run.start + run.length;
+        let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else { return };
+        let Some(bytes) = translate(ops, known, run.start, live) else { return };
+        if memory.is_none() {
+            *memory = Executable::new();
+        }
+        if let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes)) {
+            run.code.store(place.as_ptr(), Ordering::Release);
+        }
+    }
+}
+
+/// What compiled code is given.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Frame {
+    /// Of each member the rows and the pool.
+    pub rows: *const [*mut Lanes; 2],
+    pub warps: *const *mut Warp,
+    /// The lanes of each that run.
+    pub groups: *const u32,
+    pub count: usize,
+}
+
+/// Compiled code: how many lanes guards kept from instructions.
+type Native = unsafe extern "sysv64" fn(&Frame) -> u64;
+
+/// The handler of a run's first instruction.
+///
+/// # Safety
+/// As for [`run::chain`].
+pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
+    let page = core.page;
+    let Some(run) = page.runs.at(core.chain.number(op)) else {
+        return core.fail(super::fault::FaultKind::UnknownInstruction);
+    };
+    if core.chain.holds(op, run.length) {
+        let code = run.code.load(Ordering::Acquire);
+        if !code.is_null() {
+            // SAFETY: `compile` put a function of this type there, and the page, which keeps it, is borrowed. It reads
+            // and writes rows and predicates of the team's members: as handlers do, of indices that lowering checked.
+            core.skipped += unsafe {
+                let code = std::mem::transmute::<*mut u8, Native>(code);
+                code(&core.frame())
+            };
+            // SAFETY: the caller's promise, and all of the run lies before its stop.
+            return unsafe { run::go_on(core, op, run.length) };
+        }
+        if run.entered.fetch_add(1, Ordering::Relaxed) == OFTEN {
+            page.runs.compile(run, &page.code);
+        }
+    }
+    // SAFETY: the caller's promise; this is the handler that lowering chose.
+    unsafe { (run.first)(core, op) }
+}
+
+/// A function for a run: all members of a team, and of each eight lanes at a time.
+fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Vec<u8>> {
+    use Arithmetic::{Move, Test, Xor};
+    let (rows, warps, groups, count, quarters) = (RBP, R12, RBX, R13, RDI);
+    let mut asm = Assembler::default();
+    let saved = [RBX, RBP, R12, R13, R14];
+    for register in saved {
+        asm.push(register);
+    }
+    asm.load_wide(rows, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
+    asm.load_wide(warps, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
+    asm.load_wide(groups, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
+    asm.load_wide(count, at(RDI, std::mem::offset_of!(Frame, count) as i32));
+    asm.address(builder::CONSTANTS, std::ptr::from_ref(&NUMBERS).addr() as u64);
+    asm.address(EIGHTS, lanes::eights().as_ptr().addr() as u64);
+    asm.wide(Xor, SKIPPED, SKIPPED);
+
+    // Uniform registers are written whichever lanes run.
+    let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
+    let [member, quarter, partial, next] = [(); 4].map(|()| asm.label());
+    asm.place(member);
+    asm.load_wide(ROWS, at(rows, 0));
+    asm.load_wide(POOL, at(rows, 8));
+    asm.load_wide(PREDICATES, at(warps, 0));
+    asm.add_number(PREDICATES, std::mem::offset_of!(Warp, predicates) as i32);
+    asm.load_narrow(GROUP, at(groups, 0));
+    asm.number(quarters, 4);
+
+    asm.place(quarter);
+    asm.low_byte(RAX, GROUP);
+    asm.compare_number(RAX, 0xff);
+    asm.jump_if(Condition::NotZero, partial);
+    body(&mut asm, false, ops, known, start, live)?;
+    asm.place(next);
+    asm.shift_right(GROUP, 8);
+    asm.add_number(ROWS, 32);
+    asm.add_number(PREDICATES, 1);
+    asm.add_number(quarters, -1);
+    asm.jump_if(Condition::NotZero, quarter);
+    asm.add_number(rows, size_of::<[*mut Lanes; 2]>() as i32);
+    asm.add_number(warps, size_of::<*mut Warp>() as i32);
+    asm.add_number(groups, 4);
+    asm.add_number(count, -1);
+    asm.jump_if(Condition::NotZero, member);
+    asm.wide(Move, RAX, SKIPPED);
+    asm.zero_upper();
+    for register in saved.into_iter().rev() {
+        asm.pop(register);
+    }
+    asm.ret();
+
+    asm.place(partial);
+    if !uniform {
+        asm.narrow(Test, RAX, RAX);
+        asm.jump_if(Condition::Zero, next);
+    }
+    asm.shift_left(RAX, 5);
+    asm.load(builder::ACTIVE, assembler::Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
+    body(&mut asm, true, ops, known, start, live)?;
+    asm.jump(next);
+    asm.finish()
+}
+
+/// The run for eight lanes.
+fn body(
+    asm: &mut Assembler,
+    masked: bool,
+    ops: &[Micro],
+    known: &[Known],
+    start: usize,
+    live: &liveness::Live,
+) -> Option<()> {
+    let end = start + ops.len();
+    let last_read = |name: Name| live.last_read(name, start, end);
+    let mut builder = Builder::new(asm, masked, &last_read);
+    for (op, known) in ops.iter().zip(known) {
+        builder.emit(op, known.emit?).ok()?;
+    }
+    builder.finish(|name| live.lives(name, end));
+    Some(())
+}
