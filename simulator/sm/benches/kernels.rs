@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Configuration, ConstantBuffer, Launch, Processor, Statistics};
+use nv_sm::{Compile, Configuration, ConstantBuffer, Launch, Processor, Statistics};
 
 const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x20_0000;
@@ -48,13 +48,13 @@ struct Gpu {
 }
 
 impl Gpu {
-    fn new(threads: usize) -> Self {
+    fn new(threads: usize, compile: Compile) -> Self {
         let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
         for (at, bytes) in [(CODE, 1 << 16), (BANK, 1 << 16), (DATA, DATA_BYTES)] {
             let backing = Arc::new(Backing::new("bench", bytes).expect("memory"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("a free range");
         }
-        let processor = Processor::new(Configuration { threads, ..Configuration::default() });
+        let processor = Processor::new(Configuration { threads, compile, ..Configuration::default() });
         let elf = fixtures::bytes("bench/sm_89.cubin").expect("the fixture");
         Self { processor, space, elf }
     }
@@ -406,6 +406,9 @@ fn alu(gpu: &Gpu) {
     let launch = gpu.launch("alu", [1, 1, 1], [256, 1, 1], &[0], &[250, 1.5f32.to_bits(), 7]);
     let mut done = Statistics::default();
     let time = best(|| done = gpu.run(&launch));
+    let handlers = Gpu::new(1, Compile::Never);
+    handlers.run(&handlers.launch("alu", [1, 1, 1], [256, 1, 1], &[0], &[250, 1.5f32.to_bits(), 7]));
+    assert_eq!(gpu.read(0, 256, u32::from_le_bytes), handlers.read(0, 256, u32::from_le_bytes));
     line(&Line {
         name: "alu",
         unit: "Minstr/s",
@@ -533,7 +536,7 @@ fn scaling(_: &Gpu) {
             .fold(f64::MAX, f64::min)
     };
     let wall = |threads| {
-        let gpu = Gpu::new(threads);
+        let gpu = Gpu::new(threads, Compile::default());
         let launch = gpu.launch("alu", [32, 1, 1], [256, 1, 1], &[0], &[1000, 1.5f32.to_bits(), 7]);
         shortest(&|| {
             gpu.run(&launch);
@@ -581,7 +584,11 @@ type Bench = fn(&Gpu);
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let gpu = Gpu::new(1);
+    // With this word, handlers execute everything.
+    let compile =
+        if wanted.iter().any(|want| want == "handlers") { Compile::Never } else { Compile::default() };
+    let wanted: Vec<String> = wanted.into_iter().filter(|want| want != "handlers").collect();
+    let gpu = Gpu::new(1, compile);
     let all: [(&str, Bench); 12] = [
         ("alu", alu),
         ("vecadd", vecadd),

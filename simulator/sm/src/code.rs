@@ -87,7 +87,8 @@ impl CodeCache {
         if pages.len() >= KEPT {
             pages.clear();
         }
-        let page = Arc::new(lower::page(bytes, key.start, key.sm, key.registers, self.features, self.compile));
+        let page =
+            Arc::new(lower::page(bytes, key.start, key.sm, key.registers, self.features, self.compile));
         pages.insert(key, Arc::clone(&page));
         page
     }

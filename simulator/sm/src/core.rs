@@ -152,12 +152,13 @@ impl<'a> Core<'a> {
     /// What compiled code is given.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[inline(always)]
-    pub(super) fn frame(&self) -> super::native::Frame {
+    pub(super) fn frame(&self, places: &super::native::load::Places) -> super::native::Frame {
         super::native::Frame {
             rows: self.rows.as_ptr(),
             warps: self.warps.as_ptr(),
             groups: self.team.groups.as_ptr(),
             count: self.team.count,
+            places,
         }
     }
 

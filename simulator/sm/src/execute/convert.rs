@@ -7,9 +7,9 @@ use sass::lane::{IntegerType, Rounding, Sign, Width};
 use super::super::core::Core;
 use super::super::lanes::{LANES, bit, map};
 use super::super::micro::{Flow, Micro};
-use super::float::marks;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::super::native::emit;
+use super::float::marks;
 use super::handlers;
 
 const FLOATS: [FloatFormat; 4] = [FloatFormat::F16, FloatFormat::Bf16, FloatFormat::F32, FloatFormat::F64];

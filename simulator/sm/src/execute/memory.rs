@@ -17,6 +17,8 @@ use super::super::fault::FaultKind;
 use super::super::lanes::{FULL, LANES, ballot, each, first, map};
 use super::super::memory::{load, load_octet, prefetch, store, store_octet};
 use super::super::micro::{Flow, Level, Micro, PredicateOut, RowIndex};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::load as loads;
 use super::handlers;
 use nv_memory::AccessKind;
 
@@ -1025,7 +1027,8 @@ fn atomic_pointer<const SPACE: u8>(
 
 handlers! {
     /// LDG, LD, LDS, LDL.
-    Load<const BYTES: usize, const SPACE: u8> = |core, op, mask| {
+    Load<const BYTES: usize, const SPACE: u8> [loads::load::<BYTES, SPACE>, loads BYTES as u16 / 4, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] =
+        |core, op, mask| {
         if op.payload & STRONG != 0 {
             core.cta.spins += LOOK;
         }

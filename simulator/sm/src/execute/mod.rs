@@ -15,11 +15,12 @@ pub(super) mod tensor;
 pub(super) mod texture;
 
 /// Declares handlers: a type each, with the body that runs it. `|core, op, mask|` is for the lanes `mask` of one warp;
-/// `|core, op|` is for the whole team. In brackets stands what it becomes in compiled code, if it can.
+/// `|core, op|` is for the whole team. In brackets stands what it becomes in compiled code, if it can (`if`: in which
+/// case), and how many registers that loads.
 macro_rules! handlers {
     ($(
         $(#[$meta:meta])*
-        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? $([$emit:expr])? =
+        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? $([$emit:path $(, loads $loads:expr)? $(, if $when:expr)?])? =
             |$core:ident, $op:ident $(, $mask:ident)?| $body:expr;
     )*) => {$(
         $(#[$meta])*
@@ -27,7 +28,7 @@ macro_rules! handlers {
         pub(crate) struct $name $(<$(const $parameter: $kind),+>)?;
 
         $crate::execute::run! {
-            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] [$($emit)?]
+            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] [$($emit $(, loads $loads)? $(, if $when)?)?]
             |$core, $op $(, $mask)?| $body
         }
     )*};
@@ -36,11 +37,15 @@ use handlers;
 
 /// Implements what runs a handler.
 macro_rules! run {
-    ([$($generics:tt)*] [$name:ty] [$($emit:expr)?] |$core:ident, $op:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, loads $loads:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::Execute for $name {
             $(
                 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-                const EMIT: Option<$crate::native::Emit> = Some($emit);
+                const EMIT: Option<$crate::native::Emit> = if true $(&& $when)? {
+                    Some($crate::native::Emit { run: $emit, loads: 0 $(+ $loads)? })
+                } else {
+                    None
+                };
             )?
 
             #[inline(always)]
@@ -52,7 +57,7 @@ macro_rules! run {
             }
         }
     };
-    ([$($generics:tt)*] [$name:ty] [$($emit:expr)?] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, loads $loads:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::ExecuteOne for $name {
             #[inline(always)]
             fn one<L: $crate::micro::Level>(
@@ -64,7 +69,7 @@ macro_rules! run {
             }
         }
         $crate::execute::run! {
-            [$($generics)*] [$name] [$($emit)?] |core, op| core.each_warp::<Self, L>(op)
+            [$($generics)*] [$name] [$($emit $(, loads $loads)? $(, if $when)?)?] |core, op| core.each_warp::<Self, L>(op)
         }
     };
 }

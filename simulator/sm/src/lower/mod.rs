@@ -52,7 +52,14 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached.
-pub(super) fn page(bytes: &[u8], start: u64, sm: u32, registers: u32, features: Features, compile: Compile) -> Page {
+pub(super) fn page(
+    bytes: &[u8],
+    start: u64,
+    sm: u32,
+    registers: u32,
+    features: Features,
+    compile: Compile,
+) -> Page {
     let arch = sass::Arch::from_sm(sm);
     let mut pool = Pool::default();
     let mut faults: Vec<FaultKind> = Vec::new();

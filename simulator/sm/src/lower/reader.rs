@@ -8,8 +8,8 @@ use sass::{Bank, FieldId, Half, ImmediateKind, Instruction, Marks, Operand};
 use super::super::code::{ConstantUse, Pooled};
 use super::super::execute::bindless;
 use super::super::micro::{Execute, Features};
-use super::super::native;
 use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
+use super::super::native;
 
 /// Why an instruction is not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use super::micro::Micro;
 use super::processor::Compile;
 
 /// What a micro-operation becomes in compiled code.
-pub(crate) type Emit = fn();
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Emit {}
 
 /// What is known of an instruction.
 #[derive(Clone, Copy, Debug)]

@@ -25,6 +25,7 @@ pub(super) const R11: General = General(11);
 pub(super) const R12: General = General(12);
 pub(super) const R13: General = General(13);
 pub(super) const R14: General = General(14);
+pub(super) const R15: General = General(15);
 
 /// An address: a register and a distance, and for some a register that is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,19 +80,19 @@ macro_rules! vectors {
 
 vectors! {
     VMOVMSKPS 0 1 0x50;
-    VSQRTPS 0 1 0x51;
     VADDPS 0 1 0x58;
     VMULPS 0 1 0x59;
     VCVTDQ2PS 0 1 0x5b;
     VSUBPS 0 1 0x5c;
     VCMPPS 0 1 0xc2;
+    VSHUFPS 0 1 0xc6;
     VPUNPCKLDQ 1 1 0x62;
     VPCMPGTD 1 1 0x66;
     VPUNPCKHDQ 1 1 0x6a;
-    VMOVD 1 1 0x6e;
-    VPSHUFD 1 1 0x70;
     VPSHIFTD 1 1 0x72;
     VPSHIFTQ 1 1 0x73;
+    VPUNPCKLQDQ 1 1 0x6c;
+    VPUNPCKHQDQ 1 1 0x6d;
     VPCMPEQD 1 1 0x76;
     VPADDQ 1 1 0xd4;
     VPAND 1 1 0xdb;
@@ -103,19 +104,15 @@ vectors! {
     VPADDD 1 1 0xfe;
     VMOVDQU 2 1 0x6f;
     VMOVDQU_STORE 2 1 0x7f;
-    VPSHUFB 1 2 0x00;
     VPABSD 1 2 0x1e;
     VPMULDQ 1 2 0x28;
-    VPERMD 1 2 0x36;
     VPMINSD 1 2 0x39;
     VPMINUD 1 2 0x3b;
     VPMAXSD 1 2 0x3d;
     VPMAXUD 1 2 0x3f;
     VPMULLD 1 2 0x40;
-    VPSRLVD 1 2 0x45;
-    VPSRAVD 1 2 0x46;
-    VPSLLVD 1 2 0x47;
     VPBROADCASTD 1 2 0x58;
+    VPMASKMOVD 1 2 0x8c;
     VPGATHERDD 1 2 0x90;
     VFMADD231PS 1 2 0xb8;
     VFMSUB231PS 1 2 0xba;
@@ -149,7 +146,6 @@ pub(super) enum Condition {
 pub(super) enum Arithmetic {
     Add = 0x03,
     And = 0x23,
-    Subtract = 0x2b,
     Xor = 0x33,
     Move = 0x8b,
     Test = 0x85,
@@ -209,7 +205,9 @@ impl Assembler {
     fn high_bits(operand: Operand) -> (u8, u8) {
         match operand {
             Operand::Register(Ymm(number)) => (0, number >> 3),
-            Operand::Memory(Memory { base, index, .. }) => (index.map_or(0, |index| index.0 >> 3), base.0 >> 3),
+            Operand::Memory(Memory { base, index, .. }) => {
+                (index.map_or(0, |index| index.0 >> 3), base.0 >> 3)
+            }
         }
     }
 
@@ -256,6 +254,20 @@ impl Assembler {
     /// `to = mask < 0 ? yes : no`, by lanes.
     pub(super) fn blend(&mut self, to: Ymm, no: Ymm, yes: impl Into<Operand>, mask: Ymm) {
         self.vector_immediate(Vector::VBLENDVPS, to, no, yes, mask.0 << 4);
+    }
+
+    /// `to = from` with its quarters in the order of four numbers of two bits.
+    pub(super) fn quarters(&mut self, to: Ymm, from: Ymm, order: u8) {
+        // VPERMQ, the one here whose W is set.
+        let start = self.bytes.len();
+        self.vector_immediate(Vector { prefix: 1, map: 3, opcode: 0x00 }, to, Ymm(0), from, order);
+        self.bytes[start + 2] |= 0x80;
+    }
+
+    /// `to` = the words at `base + index + offset` in the lanes of `mask`, which becomes zero. All registers differ.
+    pub(super) fn gather(&mut self, to: Ymm, base: General, index: Ymm, offset: i32, mask: Ymm) {
+        let memory = Memory { base, index: Some(General(index.0)), offset };
+        self.vector(Vector::VPGATHERDD, to, mask, memory);
     }
 
     /// `to = operand`.
@@ -336,6 +348,12 @@ impl Assembler {
     /// Compares 32 bits with a number.
     pub(super) fn compare_number(&mut self, a: General, number: i32) {
         self.general(false, &[0x81], 7, Operand::Register(Ymm(a.0)));
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// Compares 32 bits of memory with a number.
+    pub(super) fn compare_memory(&mut self, memory: Memory, number: i32) {
+        self.general(false, &[0x81], 7, memory.into());
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 

@@ -9,9 +9,10 @@
 
 use super::super::micro::{Micro, PredicateIn, PredicateOut, RowIndex};
 use super::assembler::{
-    Arithmetic, Assembler, General, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDX, RSI, SHIFT_LEFT, Vector,
-    Ymm, at,
+    Arithmetic, Assembler, General, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDX, RSI, Vector, Ymm,
+    at,
 };
+use super::load::{Base, Cold};
 
 /// Numbers that compiled code reads.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ pub(super) const EIGHTS: General = R11;
 /// The mask of the lanes that run, where not all do.
 pub(super) const ACTIVE: Ymm = Ymm(15);
 /// What is needed for a moment.
-const SCRATCH: Ymm = Ymm(14);
+pub(super) const SCRATCH: Ymm = Ymm(14);
 /// Registers for values.
 const VALUES: usize = 14;
 
@@ -148,6 +149,10 @@ pub(crate) struct Builder<'a> {
     whole: bool,
     /// What was read, and written in all lanes that run.
     log: Vec<(Name, bool)>,
+    /// What loads read from.
+    pub bases: Vec<Base>,
+    /// What is to be written behind the run.
+    pub cold: Vec<Cold>,
 }
 
 impl<'a> Builder<'a> {
@@ -161,6 +166,37 @@ impl<'a> Builder<'a> {
             guard: Truth::Always,
             whole: false,
             log: Vec::new(),
+            bases: Vec::new(),
+            cold: Vec::new(),
+        }
+    }
+
+    /// The guard of the instruction at hand.
+    pub(super) fn guard(&self) -> Truth {
+        self.guard
+    }
+
+    /// Whether code is for lanes of which not all run.
+    pub(super) fn is_masked(&self) -> bool {
+        self.masked
+    }
+
+    /// Names are read as they were before the run.
+    ///
+    /// # Errors
+    /// The run wrote one of them.
+    pub(super) fn reads_before(&mut self, names: &[Name]) -> Emitted {
+        if names.iter().any(|name| self.log.contains(&(*name, true))) {
+            return Err(Full);
+        }
+        self.log.extend(names.iter().map(|name| (*name, false)));
+        Ok(())
+    }
+
+    /// Writes what belongs behind the run.
+    pub(super) fn write_cold(&mut self) {
+        for cold in std::mem::take(&mut self.cold) {
+            cold.write(self);
         }
     }
 
@@ -179,7 +215,7 @@ impl<'a> Builder<'a> {
             self.count_skipped();
         }
         if self.guard != Truth::Never {
-            emit(self, op)?;
+            (emit.run)(self, op)?;
         }
         for slot in &mut self.slots {
             slot.held = false;
@@ -217,7 +253,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn memory(name: Name) -> Memory {
+    pub(super) fn memory(name: Name) -> Memory {
         match name {
             Name::Row(row) if row & RowIndex::POOL != 0 => at(POOL, i32::from(row & !RowIndex::POOL) * 128),
             Name::Row(row) => at(ROWS, i32::from(row) * 128),
@@ -467,11 +503,6 @@ impl<'a> Builder<'a> {
                 Ok(out)
             }
         }
-    }
-
-    /// `register = register << count`, of double words.
-    pub(super) fn shift_left(&mut self, register: Ymm, count: u8) {
-        self.asm.shift(SHIFT_LEFT, register, register, count);
     }
 }
 

@@ -6,9 +6,6 @@ use super::super::micro::{Micro, PredicateOut, RowIndex};
 use super::assembler::{Operand, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_SIGNED, Vector, Ymm};
 use super::builder::{Builder, Emitted, Full, Number, Truth, UNORDERED};
 
-/// Compiles one micro-operation.
-pub(crate) type Emit = fn(&mut Builder<'_>, &Micro) -> Emitted;
-
 const fn flag(op: &Micro, position: u32) -> bool {
     op.extra >> position & 1 != 0
 }
@@ -748,7 +745,11 @@ fn flushed(b: &mut Builder<'_>, from: Ymm) -> Result<Ymm, Full> {
 }
 
 /// The same as an operand.
-fn marked_operand<const FLUSH: bool>(b: &mut Builder<'_>, row: RowIndex, marks: Marks) -> Result<Operand, Full> {
+fn marked_operand<const FLUSH: bool>(
+    b: &mut Builder<'_>,
+    row: RowIndex,
+    marks: Marks,
+) -> Result<Operand, Full> {
     if FLUSH || marks.absolute || marks.negate {
         Ok(marked::<FLUSH>(b, row, marks)?.into())
     } else {
@@ -772,10 +773,7 @@ pub(crate) fn float_add<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> E
     b.put_float(op.d, out)
 }
 
-pub(crate) fn float_multiply<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
-    if FLUSH {
-        return Err(Full);
-    }
+pub(crate) fn float_multiply(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     let (mut mx, mut my) = (marks_of(op.extra.into(), 0), marks_of(op.extra.into(), 1));
     let (mut x, mut y) = (op.a, op.b);
     if (b.is_near(y) && !b.is_near(x)) || my.negate || x.is_pool() {
@@ -789,10 +787,7 @@ pub(crate) fn float_multiply<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro)
     b.put_float(op.d, out)
 }
 
-pub(crate) fn float_multiply_add<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
-    if FLUSH {
-        return Err(Full);
-    }
+pub(crate) fn float_multiply_add(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     let [mut mx, mut my, mz] = [0, 1, 2].map(|slot| marks_of(op.extra.into(), slot));
     let (mut x, mut y) = (op.a, op.b);
     if (b.is_near(y) && !b.is_near(x)) || x.is_pool() {
@@ -821,7 +816,10 @@ pub(crate) fn float_multiply_add<const FLUSH: bool>(b: &mut Builder<'_>, op: &Mi
 const COMPARISONS: [u8; 16] =
     [0x0b, 0x11, 0x00, 0x12, 0x1e, 0x0c, 0x1d, 0x07, 0x03, 0x19, 0x08, 0x1a, 0x16, 0x04, 0x15, 0x0f];
 
-pub(crate) fn compare_floats<const COMPARE: u32, const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+pub(crate) fn compare_floats<const COMPARE: u32, const FLUSH: bool>(
+    b: &mut Builder<'_>,
+    op: &Micro,
+) -> Emitted {
     let x = marked::<FLUSH>(b, op.a, marks_of(op.payload, 0))?;
     let y = marked_operand::<FLUSH>(b, op.b, marks_of(op.payload, 1))?;
     let out = b.temporary()?;

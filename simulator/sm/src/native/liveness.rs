@@ -4,7 +4,7 @@
 //! are told here, and so may whatever stands in another page.
 
 use super::super::code::PAGE_BYTES;
-use super::super::micro::{Micro, PredicateIn};
+use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::assembler::Assembler;
 use super::builder::{Builder, Name};
 use super::{Emit, Known};
@@ -28,8 +28,12 @@ impl Reach {
         use sass::Op;
         match op {
             Op::Exit => Self::Exit,
-            Op::Ldg | Op::Stg | Op::Lds | Op::Sts | Op::Ldl | Op::Stl | Op::Ld | Op::St | Op::Ldc => Self::Sources,
-            Op::S2r | Op::S2ur | Op::Cs2r | Op::Mufu | Op::Shfl | Op::Vote | Op::F2i | Op::I2f | Op::F2f => Self::Sources,
+            Op::Ldg | Op::Stg | Op::Lds | Op::Sts | Op::Ldl | Op::Stl | Op::Ld | Op::St | Op::Ldc => {
+                Self::Sources
+            }
+            Op::S2r | Op::S2ur | Op::Cs2r | Op::Mufu | Op::Shfl | Op::Vote | Op::F2i | Op::I2f | Op::F2f => {
+                Self::Sources
+            }
             Op::Nop | Op::Bssy | Op::Bsync | Op::Bar | Op::Warpsync | Op::Fchk => Self::Sources,
             _ => Self::Anything,
         }
@@ -137,10 +141,12 @@ impl Facts {
                 facts.other = Some(if offset < PAGE_BYTES { (offset / 16) as usize } else { length });
             }
             Reach::Sources | Reach::Anything => {
-                for row in [op.a, op.b, op.c] {
-                    (0..SPAN).for_each(|word| facts.reads.add(Name::Row(row.plus(word).0)));
+                // Addresses have a uniform part, whose row is in the payload.
+                let uniform = RowIndex((op.payload >> 32) as u16);
+                for row in [op.a, op.b, op.c, uniform] {
+                    (0..SPAN).for_each(|word| facts.reads.add(Name::Row(row.0.saturating_add(word))));
                 }
-                if op.kind == 0 {
+                if op.kind == 0 && op.from == [PredicateIn::TRUE; 3] {
                     facts.writes.add(Name::Row(op.d.0));
                 }
             }

@@ -16,21 +16,22 @@ mod assembler;
 mod builder;
 pub(crate) mod emit;
 mod liveness;
+pub(crate) mod load;
 mod memory;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use self::assembler::{Arithmetic, Assembler, Condition, R12, R13, R14, RAX, RBP, RBX, RDI, at};
+use self::assembler::{Arithmetic, Assembler, Condition, R12, R13, R14, R15, RAX, RBP, RBX, RDI, at};
 use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, SKIPPED};
 use self::memory::Executable;
 use super::core::Core;
+use super::execute::memory::STRONG;
 use super::lanes::{self, Lanes};
-use super::micro::{Flow, Handler, Micro};
+use super::micro::{Flow, Handler, Micro, PredicateIn, RowIndex};
 use super::processor::Compile;
 use super::run;
 use super::warp::Warp;
-pub(crate) use emit::Emit;
 pub(crate) use liveness::Reach;
 
 /// Instructions of the shortest run that is worth it.
@@ -39,6 +40,14 @@ const SHORTEST: usize = 2;
 const LONGEST: usize = 64;
 /// How often a run is entered before it is compiled.
 const OFTEN: u32 = 32;
+
+/// What a micro-operation becomes in compiled code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emit {
+    pub run: fn(&mut Builder<'_>, &Micro) -> builder::Emitted,
+    /// Registers that it loads from memory; of arithmetic none.
+    pub loads: u16,
+}
 
 /// What lowering says of an instruction beside its micro-operation.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +70,45 @@ struct Run {
     entered: AtomicU32,
     /// Null as long as there is none.
     code: AtomicPtr<u8>,
+    /// What its loads read from; there before the code is.
+    bases: OnceLock<Vec<load::Base>>,
+}
+
+/// What a run has written so far, and what its loads read from: a load is of a run that does not change its base before.
+#[derive(Debug, Default)]
+struct Changes {
+    rows: Vec<u16>,
+    predicates: Vec<u8>,
+    bases: Vec<(RowIndex, u64, PredicateIn)>,
+}
+
+impl Changes {
+    /// Takes another instruction in, if it may belong to the run.
+    fn allow(&mut self, op: &Micro, emit: &Emit) -> bool {
+        if emit.loads != 0 {
+            // A load that looks for what others write takes something off the budget.
+            if op.payload & STRONG != 0 || op.from != [PredicateIn::TRUE; 3] {
+                return false;
+            }
+            let uniform = (op.payload >> 32) as u16;
+            let rows = [op.a.0, op.a.plus(1).0, uniform, uniform.wrapping_add(1)];
+            let base = (op.a, op.payload >> 32, op.guard);
+            let known = self.bases.contains(&base);
+            if rows.iter().any(|row| self.rows.contains(row))
+                || self.predicates.contains(&(op.guard.0 & 15))
+                || !known && self.bases.len() == load::BASES
+            {
+                return false;
+            }
+            if !known {
+                self.bases.push(base);
+            }
+        }
+        // No arithmetic writes more than two.
+        self.rows.extend((0..emit.loads.max(2)).map(|word| op.d.plus(word).0));
+        self.predicates.extend(op.to.map(|to| to.0));
+        true
+    }
 }
 
 /// The runs of a page.
@@ -84,12 +132,7 @@ struct Compiled {
 
 impl Runs {
     /// Finds the runs of a page, and gives the first instruction of each the handler [`enter`].
-    pub(super) fn new(
-        compile: Compile,
-        page: u64,
-        code: &mut [Micro],
-        known: Vec<Known>,
-    ) -> Self {
+    pub(super) fn new(compile: Compile, page: u64, code: &mut [Micro], known: Vec<Known>) -> Self {
         let of = vec![0; code.len()];
         let (runs, compiled) = (Vec::new(), Mutex::default());
         let mut found = Self { known, page, runs, of, compiled };
@@ -108,11 +151,13 @@ impl Runs {
         }
         let mut start = 0;
         while start < code.len() {
-            let fits = |number: usize, known: &Known| {
-                known.emit.is_some() && number - start < LONGEST && (number == start || !leads[number])
-            };
+            let mut changes = Changes::default();
             let mut end = start;
-            while found.known.get(end).is_some_and(|known| fits(end, known)) {
+            while let Some(Known { emit: Some(emit), .. }) = found.known.get(end)
+                && end - start < LONGEST
+                && (end == start || !leads[end])
+                && changes.allow(&code[end], emit)
+            {
                 end += 1;
             }
             if end - start >= shortest {
@@ -123,6 +168,7 @@ impl Runs {
                     first,
                     entered: AtomicU32::new(0),
                     code: AtomicPtr::default(),
+                    bases: OnceLock::new(),
                 });
                 found.of[start] = found.runs.len() as u16;
             }
@@ -160,12 +206,15 @@ impl Runs {
         let Compiled { memory, live } = &mut *compiled;
         let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
         let end = run.start + run.length;
-        let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else { return };
-        let Some(bytes) = translate(ops, known, run.start, live) else { return };
+        let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
+            return;
+        };
+        let Some((bytes, bases)) = translate(ops, known, run.start, live) else { return };
         if memory.is_none() {
             *memory = Executable::new();
         }
         if let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes)) {
+            run.bases.get_or_init(|| bases);
             run.code.store(place.as_ptr(), Ordering::Release);
         }
     }
@@ -181,6 +230,8 @@ pub(super) struct Frame {
     /// The lanes of each that run.
     pub groups: *const u32,
     pub count: usize,
+    /// Where loads read.
+    pub places: *const load::Places,
 }
 
 /// Compiled code: how many lanes guards kept from instructions.
@@ -198,14 +249,19 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     if core.chain.holds(op, run.length) {
         let code = run.code.load(Ordering::Acquire);
         if !code.is_null() {
-            // SAFETY: `compile` put a function of this type there, and the page, which keeps it, is borrowed. It reads
-            // and writes rows and predicates of the team's members: as handlers do, of indices that lowering checked.
-            core.skipped += unsafe {
-                let code = std::mem::transmute::<*mut u8, Native>(code);
-                code(&core.frame())
-            };
-            // SAFETY: the caller's promise, and all of the run lies before its stop.
-            return unsafe { run::go_on(core, op, run.length) };
+            // SAFETY: `compile` put a function of this type there, and the page, which keeps it, is borrowed.
+            let code = unsafe { std::mem::transmute::<*mut u8, Native>(code) };
+            let mut places: load::Places = [std::mem::MaybeUninit::uninit(); _];
+            let bases = run.bases.get().map_or(&[][..], Vec::as_slice);
+            // SAFETY: code is compiled for processors with AVX2 only.
+            if bases.is_empty() || unsafe { load::prepare(core, bases, &mut places) } {
+                let frame = core.frame(&places);
+                // SAFETY: the rows and predicates of the team's members are read and written, as handlers do, by indices
+                // that lowering checked, and what loads read was looked at.
+                core.skipped += unsafe { code(&frame) };
+                // SAFETY: the caller's promise, and all of the run lies before its stop.
+                return unsafe { run::go_on(core, op, run.length) };
+            }
         }
         if run.entered.fetch_add(1, Ordering::Relaxed) == OFTEN {
             page.runs.compile(run, &page.code);
@@ -215,12 +271,15 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     unsafe { (run.first)(core, op) }
 }
 
+/// The code of a run, and what its loads read from.
+type Translated = (Vec<u8>, Vec<load::Base>);
+
 /// A function for a run: all members of a team, and of each eight lanes at a time.
-fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Vec<u8>> {
+fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Translated> {
     use Arithmetic::{Move, Test, Xor};
     let (rows, warps, groups, count, quarters) = (RBP, R12, RBX, R13, RDI);
     let mut asm = Assembler::default();
-    let saved = [RBX, RBP, R12, R13, R14];
+    let saved = [RBX, RBP, R12, R13, R14, R15];
     for register in saved {
         asm.push(register);
     }
@@ -228,6 +287,7 @@ fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live
     asm.load_wide(warps, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
     asm.load_wide(groups, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
     asm.load_wide(count, at(RDI, std::mem::offset_of!(Frame, count) as i32));
+    asm.load_wide(load::PLACES, at(RDI, std::mem::offset_of!(Frame, places) as i32));
     asm.address(builder::CONSTANTS, std::ptr::from_ref(&NUMBERS).addr() as u64);
     asm.address(EIGHTS, lanes::eights().as_ptr().addr() as u64);
     asm.wide(Xor, SKIPPED, SKIPPED);
@@ -247,8 +307,9 @@ fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live
     asm.low_byte(RAX, GROUP);
     asm.compare_number(RAX, 0xff);
     asm.jump_if(Condition::NotZero, partial);
-    body(&mut asm, false, ops, known, start, live)?;
+    let bases = body(&mut asm, (false, next), ops, known, start, live)?;
     asm.place(next);
+    asm.add_number(load::PLACES, (bases.len() * size_of::<load::Place>()) as i32);
     asm.shift_right(GROUP, 8);
     asm.add_number(ROWS, 32);
     asm.add_number(PREDICATES, 1);
@@ -273,20 +334,19 @@ fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live
     }
     asm.shift_left(RAX, 5);
     asm.load(builder::ACTIVE, assembler::Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
-    body(&mut asm, true, ops, known, start, live)?;
-    asm.jump(next);
-    asm.finish()
+    body(&mut asm, (true, next), ops, known, start, live)?;
+    Some((asm.finish()?, bases))
 }
 
-/// The run for eight lanes.
+/// The run for eight lanes; where it goes on.
 fn body(
     asm: &mut Assembler,
-    masked: bool,
+    (masked, next): (bool, assembler::Label),
     ops: &[Micro],
     known: &[Known],
     start: usize,
     live: &liveness::Live,
-) -> Option<()> {
+) -> Option<Vec<load::Base>> {
     let end = start + ops.len();
     let last_read = |name: Name| live.last_read(name, start, end);
     let mut builder = Builder::new(asm, masked, &last_read);
@@ -294,5 +354,11 @@ fn body(
         builder.emit(op, known.emit?).ok()?;
     }
     builder.finish(|name| live.lives(name, end));
-    Some(())
+    let hot = std::mem::take(&mut builder.cold);
+    if masked || !hot.is_empty() {
+        builder.asm.jump(next);
+    }
+    builder.cold = hot;
+    builder.write_cold();
+    Some(builder.bases)
 }

@@ -571,7 +571,8 @@ impl Lab {
         space.snapshot().write(BANK + CONSTANT.0 as u64 - 8, &bank).expect("mapped");
         let description = BANK >> 4 | u64::from(BANK_BYTES >> 4) << 45;
         space.snapshot().write(BANK + DESCRIPTION_AT as u64, &description.to_le_bytes()).expect("mapped");
-        let configuration = Configuration { threads: 1, compile: nv_sm::Compile::Always, ..Configuration::default() };
+        let configuration =
+            Configuration { threads: 1, compile: nv_sm::Compile::Always, ..Configuration::default() };
         let processor = Processor::new(configuration);
         Lab { arch, around: Around::new(arch), processor, space }
     }
