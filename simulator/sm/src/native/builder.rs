@@ -135,7 +135,7 @@ pub(crate) type Emitted = Result<(), Full>;
 
 /// A run being compiled.
 pub(crate) struct Builder<'a> {
-    pub asm: &'a mut Assembler,
+    pub(super) asm: &'a mut Assembler,
     /// Not all lanes run.
     masked: bool,
     slots: [Slot; VALUES],
@@ -150,9 +150,9 @@ pub(crate) struct Builder<'a> {
     /// What was read, and written in all lanes that run.
     log: Vec<(Name, bool)>,
     /// What loads read from.
-    pub bases: Vec<Base>,
+    pub(super) bases: Vec<Base>,
     /// What is to be written behind the run.
-    pub cold: Vec<Cold>,
+    pub(super) cold: Vec<Cold>,
 }
 
 impl<'a> Builder<'a> {
@@ -298,11 +298,14 @@ impl<'a> Builder<'a> {
     /// Makes NaN canonical.
     fn settle(&mut self, number: usize) {
         if self.slots[number].loose {
-            let register = Ymm(number as u8);
-            self.asm.vector_immediate(Vector::VCMPPS, SCRATCH, register, register, UNORDERED);
-            self.asm.blend(register, register, self.number(Number::Nan), SCRATCH);
+            self.canonical(Ymm(number as u8));
             self.slots[number].loose = false;
         }
+    }
+
+    fn canonical(&mut self, register: Ymm) {
+        self.asm.vector_immediate(Vector::VCMPPS, SCRATCH, register, register, UNORDERED);
+        self.asm.blend(register, register, self.number(Number::Nan), SCRATCH);
     }
 
     /// A register without content, until the instruction ends.
@@ -457,8 +460,12 @@ impl<'a> Builder<'a> {
     fn put_value(&mut self, name: Name, register: Ymm, mut loose: bool) -> Emitted {
         let guard = self.guard;
         if guard != Truth::Always {
-            let old = self.value(name, true)?;
-            loose |= self.slots[usize::from(old.0)].loose;
+            // What is kept may be no number at all, and must stay as it is.
+            let old = self.value(name, false)?;
+            if loose {
+                self.canonical(register);
+                loose = false;
+            }
             match guard {
                 Truth::Where(mask) => self.asm.blend(register, old, register, mask),
                 Truth::Unless(mask) => self.asm.blend(register, register, old, mask),

@@ -216,18 +216,18 @@ pub(crate) fn add3_carry<const EXTENDED: bool>(b: &mut Builder<'_>, op: &Micro) 
     apply(b, Vector::VPADDD, count, over);
     b.release(over);
     b.put(op.d, out)?;
-    if op.to[1] != PredicateOut::NONE {
-        // At least two: below -1.
-        let ones = b.temporary()?;
-        b.asm.vector(Vector::VPCMPEQD, ones, ones, ones);
-        let twice = b.make(Vector::VPCMPGTD, ones, count)?;
-        b.release(ones);
-        b.put_predicate(op.to[1], twice)?;
-    }
     let zero = b.number(Number::Zero);
-    let none = b.make(Vector::VPCMPEQD, count, zero)?;
-    invert(b, none);
-    b.put_predicate(op.to[0], none)
+    let once = b.make(Vector::VPCMPEQD, count, zero)?;
+    invert(b, once);
+    b.put_predicate(op.to[0], once)?;
+    if op.to[1] == PredicateOut::NONE {
+        return Ok(());
+    }
+    // At least two: below -1.
+    let ones = b.temporary()?;
+    b.asm.vector(Vector::VPCMPEQD, ones, ones, ones);
+    let twice = b.make(Vector::VPCMPGTD, ones, count)?;
+    b.put_predicate(op.to[1], twice)
 }
 
 pub(crate) fn add3_extended(b: &mut Builder<'_>, op: &Micro) -> Emitted {

@@ -9,6 +9,7 @@ mod lab;
 mod memory;
 mod model;
 mod reference;
+mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

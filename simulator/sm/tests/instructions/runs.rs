@@ -1,0 +1,402 @@
+//! Whole programs of random instructions, compiled and by handlers: registers, predicates, memory, faults and counts are the
+//! same. What single instructions compute is compared with a reference elsewhere; here it is about everything that
+//! compiling changes: values that stay in vector registers, guards, lanes that do not run, what is not stored because it is
+//! overwritten, loads whose addresses are looked at beforehand.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nv_memory::{Access, AddressSpace, Backing};
+use nv_sm::{Compile, Configuration, ConstantBuffer, Launch, Processor};
+use sass::{Arch, Bank, FieldId, Guard, Instruction, Op, Operand, SpecialRegister};
+
+use super::lab::{self, Frame, immediate, predicate, register};
+use super::random;
+
+const CODE: u64 = lab::CODE;
+const BANK: u64 = 0x40_0000;
+const INPUT: u64 = 0x100_0000;
+const OUTPUT: u64 = 0x200_0000;
+const BYTES: u64 = 1 << 20;
+const SHARED_BYTES: u32 = 16 << 10;
+/// Where threads store, each for itself.
+const STORED: i32 = 12 << 10;
+const THREADS: usize = 144;
+const PROGRAMS: usize = 400;
+
+/// BAR.SYNC.DEFER_BLOCKING 0x0.
+const BARRIER: u128 = 0x000f_ec00_0001_0000_0000_0000_0000_7b1d;
+
+/// NOP.
+const NOTHING: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
+
+/// Registers that instructions read and write.
+const FIRST: u8 = 32;
+const COUNT: u8 = 16;
+/// Addresses, which only the beginning writes: of single words and of items of 16 bytes, the same for eight lanes, and
+/// anywhere; then pairs of the same in global memory.
+const SHARED: [u8; 4] = [4, 5, 6, 7];
+const GLOBAL: [u8; 3] = [8, 10, 12];
+/// How often the thread goes around, and where its results go.
+const TURNS: u8 = 14;
+const TO: u8 = 16;
+const SCRATCH: u8 = 20;
+
+/// Mnemonics of which programs are made: all that are compiled, and some that are not.
+const MNEMONICS: &[Op] = &[
+    Op::Iadd3,
+    Op::Imad,
+    Op::ImadWide,
+    Op::ImadHi,
+    Op::Isetp,
+    Op::Imnmx,
+    Op::Iabs,
+    Op::Lop3,
+    Op::Shf,
+    Op::Lea,
+    Op::Sel,
+    Op::Mov,
+    Op::Fadd,
+    Op::Fmul,
+    Op::Ffma,
+    Op::Fmnmx,
+    Op::Fsel,
+    Op::Fsetp,
+    Op::Plop3,
+    Op::Prmt,
+    Op::Popc,
+    Op::Uiadd3,
+    Op::Ulop3,
+    Op::Ushf,
+    Op::Uimad,
+    Op::I2f,
+    Op::F2i,
+    Op::Mufu,
+    Op::Hadd2,
+    Op::P2r,
+    Op::R2p,
+    Op::Brev,
+];
+
+fn forms(arch: Arch) -> Vec<Vec<Instruction>> {
+    let one = |op: &Op| -> Vec<Instruction> {
+        let rows = lab::rows_of(*op, arch);
+        let blanks = rows.flat_map(|row| {
+            lab::field_values(row, 60).into_iter().filter_map(move |values| lab::blank(row, &values, arch))
+        });
+        blanks
+            .flat_map(|blank| lab::forms(&blank, true, &[0x1f, 0x3f81_0203, 0x8000_0001]))
+            .filter(|form| nv_sm::executes(form).is_ok() && !form.operands().iter().any(is_described))
+            .collect()
+    };
+    MNEMONICS.iter().map(one).filter(|forms| !forms.is_empty()).collect()
+}
+
+/// An operand of a bank that registers describe: any others make no bank.
+fn is_described(operand: &Operand) -> bool {
+    matches!(operand, Operand::Constant { bank: Bank::Uniform(_), .. })
+}
+
+/// The instruction with other registers and predicates, and often a guard.
+fn vary(instruction: &Instruction, state: &mut u64) -> Option<u128> {
+    let mut varied = *instruction;
+    for (slot, operand) in instruction.operands().iter().enumerate() {
+        let other = match *operand {
+            Operand::Register { index, marks, half } if index != Operand::RZ => {
+                let index = FIRST + (random(state) % u64::from(COUNT - 1)) as u8;
+                // Pairs mostly begin with an even one.
+                Operand::Register {
+                    index: index & !u8::from(random(state) % 4 != 0 || index & 1 == 0),
+                    marks,
+                    half,
+                }
+            }
+            Operand::UniformRegister { index, marks, half } if index != Operand::URZ => {
+                Operand::UniformRegister { index: 6 + 2 * (random(state) % 6) as u8, marks, half }
+            }
+            Operand::Predicate { index, negated, uniform } if index != Operand::PT => {
+                Operand::Predicate { index: (random(state) % 5) as u8, negated, uniform }
+            }
+            other => other,
+        };
+        varied.set_operand(slot, other)?;
+    }
+    if random(state) % 4 == 0 {
+        varied.guard = Guard {
+            index: (random(state) % 5) as u8,
+            negated: random(state) % 2 == 0,
+            uniform: instruction.row.uniform_guard,
+        };
+    }
+    let word = sass::encode(&varied).ok()?;
+    let again = sass::decode(word, CODE, instruction.arch).ok()?;
+    nv_sm::executes(&again).is_ok().then_some(word)
+}
+
+fn address(base: u8, wide: bool, offset: i32) -> Operand {
+    Operand::Address { base, wide, scale: 0, uniform: None, descriptor: None, offset }
+}
+
+/// A load or a store, mostly where it may be.
+fn access(f: &mut Frame, state: &mut u64) {
+    let size = [("", 4), (".64", 8), (".128", 16)][(random(state) % 3) as usize];
+    let data = FIRST + 4 * (random(state) % 4) as u8;
+    let choice = random(state);
+    let offset = (size.1 * (choice >> 8 & 7) as i32) - if choice >> 16 & 3 == 0 { 16 } else { 0 };
+    // The first base is for single words.
+    let narrow = usize::from(size.1 != 4);
+    let shared = [(FieldId::Size, size.0)];
+    let global = [(FieldId::Wide64, ".E"), (FieldId::Size, size.0)];
+    match choice % 4 {
+        0 => f.push(Op::Sts, &shared, &[address(SHARED[1], false, STORED), register(data)]),
+        1 => {
+            let base = GLOBAL[narrow + (choice >> 20) as usize % (3 - narrow)];
+            f.push(Op::Ldg, &global, &[register(data), address(base, true, 16 + offset)]);
+        }
+        _ => {
+            let base = SHARED[narrow + (choice >> 20) as usize % (4 - narrow)];
+            f.push(Op::Lds, &shared, &[register(data), address(base, false, 16 + offset)]);
+        }
+    }
+    if choice >> 32 & 3 == 0
+        && let Some(word) = f.words.last_mut()
+    {
+        *word = *word & !(0xf << 12) | u128::from(choice >> 40 & 3 | (choice >> 44 & 1) << 3) << 12;
+    }
+}
+
+/// A program, and how much of it is between the beginning and the end.
+fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128> {
+    let mut frame = Frame { arch, words: Vec::new() };
+    let f = &mut frame;
+    f.push(Op::S2r, &[], &[register(0), Operand::Special(SpecialRegister::TID_X)]);
+    let product = |f: &mut Frame, to: u8, by: u64, start: u64| {
+        f.mov(to, start);
+        f.push(Op::Imad, &[], &[register(to), register(0), immediate(by), register(to)]);
+    };
+    product(f, 2, 256, INPUT);
+    f.mov(3, 0);
+    for quad in 0..COUNT / 4 {
+        f.access(Op::Ldg, 2, i32::from(quad) * 16, FIRST + 4 * quad);
+    }
+    // Addresses, the number of turns, predicates; the random ones come from the input too.
+    for to in SCRATCH..SCRATCH + 4 {
+        f.mov(to, 0);
+    }
+    product(f, SHARED[0], 4, 0);
+    product(f, SHARED[1], 16, 0);
+    f.access(Op::Ldg, 2, 64, SCRATCH);
+    let copy = |f: &mut Frame, to: u8, from: u8| {
+        f.push(Op::Mov, &[], &[register(to), register(from), immediate(0xf)])
+    };
+    copy(f, SHARED[2], SCRATCH);
+    copy(f, SHARED[3], SCRATCH + 1);
+    copy(f, TURNS, SCRATCH + 2);
+    product(f, GLOBAL[0], 4, INPUT);
+    product(f, GLOBAL[1], 16, INPUT);
+    f.mov(GLOBAL[2], INPUT);
+    f.push(
+        Op::Iadd3,
+        &[],
+        &[register(GLOBAL[2]), predicate(7), predicate(7), register(GLOBAL[2]), register(SCRATCH + 3)],
+    );
+    for base in GLOBAL {
+        f.mov(base + 1, 0);
+    }
+    for index in 0..7 {
+        f.set(index, FIRST + 2 * index);
+    }
+    for index in 0..8 {
+        f.make_uniform(6 + 2 * index.min(5), FIRST + index);
+    }
+    for index in 0..7 {
+        f.set_uniform(index, 6 + 2 * index.min(5));
+    }
+    product(f, TO, 512, OUTPUT);
+    f.mov(TO + 1, 0);
+    for quad in 0..4 {
+        f.access(Op::Sts, SHARED[1], 2560 * quad, FIRST + 4 * quad as u8);
+    }
+    f.access(Op::Sts, SHARED[1], STORED, FIRST);
+    f.words.push(BARRIER);
+    let start = f.words.len();
+    for _ in 0..4 + random(state) % 90 {
+        if random(state) % 8 == 0 {
+            access(f, state);
+            continue;
+        }
+        let mnemonic = &forms[random(state) as usize % forms.len()];
+        let instruction = &mnemonic[random(state) as usize % mnemonic.len()];
+        if let Some(word) = vary(instruction, state) {
+            f.words.push(word);
+        }
+    }
+    // Lanes leave one by one.
+    f.mov(SCRATCH, u32::MAX.into());
+    f.push(
+        Op::Iadd3,
+        &[],
+        &[register(TURNS), predicate(7), predicate(7), register(TURNS), register(SCRATCH)],
+    );
+    f.set(6, TURNS);
+    // Labels are encoded as if the instruction were the first one.
+    let back = CODE as i64 - 16 * (f.words.len() - start) as i64;
+    f.push(Op::Bra, &[], &[predicate(7), Operand::Label { target: back }]);
+    if let Some(word) = f.words.last_mut() {
+        *word = *word & !(0xf << 12) | 6 << 12;
+    }
+    for quad in 0..COUNT / 4 {
+        f.access(Op::Stg, TO, i32::from(quad) * 16, FIRST + 4 * quad);
+    }
+    for index in 0..7 {
+        let held = [register(SCRATCH), register(0), register(255), predicate(index)];
+        f.push(Op::Sel, &[], &held);
+        f.access(Op::Stg, TO, 64 + 16 * i32::from(index), SCRATCH);
+    }
+    for index in 0..6 {
+        f.copy_uniform(SCRATCH, 6 + 2 * index);
+        f.access(Op::Stg, TO, 192 + 16 * i32::from(index), SCRATCH);
+    }
+    f.access(Op::Lds, SHARED[1], STORED, SCRATCH);
+    f.access(Op::Stg, TO, 304, SCRATCH);
+    f.push(Op::Exit, &[], &[]);
+    frame.words
+}
+
+/// What each thread begins with: registers, then addresses and turns.
+fn input(state: &mut u64) -> Vec<u32> {
+    let hostile = random(state) % 4 == 0;
+    let mut words = vec![0; THREADS * 64];
+    for (thread, words) in words.chunks_exact_mut(64).enumerate() {
+        for word in &mut words[..16] {
+            let bits = random(state);
+            *word = match bits >> 60 {
+                0..4 => super::EDGES[bits as usize % super::EDGES.len()] as u32,
+                4..7 => 0x3f00_0000 + (bits as u32 & 0x01ff_ffff),
+                7..9 => bits as u32 % 80,
+                _ => bits as u32,
+            };
+        }
+        words[16] = (random(state) % 256) as u32 * 16;
+        words[17] = (thread / 8) as u32 * 32;
+        words[18] = 1 + (random(state) % 5) as u32;
+        words[19] = (random(state) % 256) as u32 * 16;
+        if hostile && random(state) % 64 == 0 {
+            let at = if random(state) % 2 == 0 { 16 } else { 19 };
+            words[at] = [4, 0xffff_fff0, 0x3ffc, 0x000f_fff8][random(state) as usize % 4];
+        }
+    }
+    words
+}
+
+struct Gpu {
+    processor: Processor,
+    space: Arc<AddressSpace>,
+}
+
+impl Gpu {
+    fn new(compile: Compile) -> Self {
+        let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
+        for (at, bytes) in [(CODE, 1 << 16), (BANK, 1 << 16), (INPUT, BYTES), (OUTPUT, BYTES)] {
+            let backing = Arc::new(Backing::new("runs", bytes).expect("small"));
+            space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
+        }
+        let bank: Vec<u8> = [0, lab::CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        space.snapshot().write(BANK + lab::CONSTANT.0 as u64 - 8, &bank).expect("mapped");
+        Self {
+            processor: Processor::new(Configuration { threads: 1, compile, ..Configuration::default() }),
+            space,
+        }
+    }
+
+    /// What a program leaves, and what was counted or what it failed with.
+    fn run(&self, arch: Arch, words: &[u128], input: &[u32]) -> (Vec<u8>, String) {
+        let map = self.space.snapshot();
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        map.write(CODE, &code).expect("mapped");
+        let input: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
+        map.write(INPUT, &input).expect("mapped");
+        let mut out = vec![0; THREADS * 512];
+        map.write(OUTPUT, &out).expect("mapped");
+        let mut constant_buffers = [None; 8];
+        constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: lab::BANK_BYTES });
+        let launch = Launch {
+            program_address: CODE,
+            grid: [1, 1, 1],
+            block: [THREADS as u32, 1, 1],
+            cluster: [1; 3],
+            registers: 64,
+            shared_bytes: SHARED_BYTES,
+            local_bytes: 0,
+            barriers: 1,
+            constant_buffers,
+            shared_window: 0x7294_0000_0000,
+            local_window: 0x7293_0000_0000,
+            sm: arch.sm(),
+            textures: nv_sm::Textures::default(),
+            grid_id: 1,
+        };
+        let told = match self.processor.run(&launch, &map, &AtomicBool::new(false)) {
+            Ok(statistics) => format!("{statistics:?}"),
+            // What else ran before the fault is a matter of order.
+            Err(fault) => return (Vec::new(), format!("{:?} at {:#x}", fault.kind, fault.program_counter)),
+        };
+        map.read(OUTPUT, &mut out).expect("mapped");
+        (out, told)
+    }
+}
+
+/// A program with as little in it as still differs.
+fn smallest(mut words: Vec<u128>, differ: &dyn Fn(&[u128]) -> Option<String>) -> (Vec<u128>, String) {
+    let mut told = String::new();
+    let start = words.iter().position(|word| *word == BARRIER).map_or(0, |at| at + 1);
+    let end = words.len() - 37;
+    for _ in 0..2 {
+        for i in start..end {
+            let mut fewer = words.clone();
+            fewer[i] = NOTHING;
+            if let Some(differs) = differ(&fewer) {
+                (words, told) = (fewer, differs);
+            }
+        }
+    }
+    (words, told)
+}
+
+fn listing(arch: Arch, words: &[u128]) -> String {
+    let line = |(i, word): (usize, &u128)| match sass::decode(*word, CODE + 16 * i as u64, arch) {
+        Ok(instruction) => format!("{i:4} {instruction}\n"),
+        Err(error) => format!("{i:4} {error}\n"),
+    };
+    words.iter().enumerate().filter(|(_, word)| **word != NOTHING).map(line).collect()
+}
+
+#[test]
+fn compiled_programs_leave_what_handlers_do() {
+    let (compiled, handlers) = (Gpu::new(Compile::Always), Gpu::new(Compile::Never));
+    let mut state = 1;
+    let mut faults = 0;
+    for arch in [Arch::Sm80, Arch::Sm89, Arch::Sm90] {
+        let forms = forms(arch);
+        for number in 0..PROGRAMS {
+            let words = program(arch, &forms, &mut state);
+            let input = input(&mut state);
+            let differ = |words: &[u128]| -> Option<String> {
+                let (have, told) = compiled.run(arch, words, &input);
+                let (wanted, expected) = handlers.run(arch, words, &input);
+                if have == wanted && told == expected {
+                    return None;
+                }
+                let at = have.iter().zip(&wanted).position(|(a, b)| a != b);
+                let at = at.map(|at| (at / 512, at % 512 / 4));
+                Some(format!("{told}, not {expected}; thread and word {at:?}"))
+            };
+            faults += usize::from(handlers.run(arch, &words, &input).0.is_empty());
+            if differ(&words).is_some() {
+                let (words, told) = smallest(words, &differ);
+                panic!("program {number}: {told}\n{}", listing(arch, &words));
+            }
+        }
+    }
+    assert!((1..PROGRAMS).contains(&faults), "some programs fault, most do not: {faults}");
+}
