@@ -61,7 +61,6 @@ pub(super) fn order(at: &[u32; LANES], step: u32) -> (bool, bool) {
 }
 
 /// The same of lanes shifted left by `scale`, and where each eight starts.
-#[cfg(target_os = "linux")]
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn order_of(row: &[u32; LANES], scale: u32, step: u32) -> ((bool, bool), [u32; 4]) {

@@ -596,11 +596,9 @@ fn three_bits(b: &mut Builder<'_>, table: u8, sources: [Ymm; 3]) -> Result<Ymm, 
         };
         if no == yes {
             one(no)
-        } else if no == 0 || yes == 15 {
-            one(if no == 0 { yes } else { no }) + 1
-        } else if yes == 0 {
-            one(no) + 1
-        } else if yes == !no & 15 {
+        } else if no == 0 {
+            one(yes) + 1
+        } else if yes == 15 || yes == 0 || yes == !no & 15 {
             one(no) + 1
         } else {
             one(no) + one(no ^ yes) + 2

@@ -78,6 +78,11 @@ const MNEMONICS: &[Op] = &[
     Op::Brev,
 ];
 
+/// Whether something happens that does once in so many times.
+fn one_in(times: u64, state: &mut u64) -> bool {
+    random(state).is_multiple_of(times)
+}
+
 fn forms(arch: Arch) -> Vec<Vec<Instruction>> {
     let one = |op: &Op| -> Vec<Instruction> {
         let rows = lab::rows_of(*op, arch);
@@ -106,7 +111,7 @@ fn vary(instruction: &Instruction, state: &mut u64) -> Option<u128> {
                 let index = FIRST + (random(state) % u64::from(COUNT - 1)) as u8;
                 // Pairs mostly begin with an even one.
                 Operand::Register {
-                    index: index & !u8::from(random(state) % 4 != 0 || index & 1 == 0),
+                    index: index & !u8::from(!one_in(4, state) || index & 1 == 0),
                     marks,
                     half,
                 }
@@ -121,10 +126,10 @@ fn vary(instruction: &Instruction, state: &mut u64) -> Option<u128> {
         };
         varied.set_operand(slot, other)?;
     }
-    if random(state) % 4 == 0 {
+    if one_in(4, state) {
         varied.guard = Guard {
             index: (random(state) % 5) as u8,
-            negated: random(state) % 2 == 0,
+            negated: one_in(2, state),
             uniform: instruction.row.uniform_guard,
         };
     }
@@ -187,7 +192,7 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
     product(f, SHARED[1], 16, 0);
     f.access(Op::Ldg, 2, 64, SCRATCH);
     let copy = |f: &mut Frame, to: u8, from: u8| {
-        f.push(Op::Mov, &[], &[register(to), register(from), immediate(0xf)])
+        f.push(Op::Mov, &[], &[register(to), register(from), immediate(0xf)]);
     };
     copy(f, SHARED[2], SCRATCH);
     copy(f, SHARED[3], SCRATCH + 1);
@@ -221,7 +226,7 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
     f.words.push(BARRIER);
     let start = f.words.len();
     for _ in 0..4 + random(state) % 90 {
-        if random(state) % 8 == 0 {
+        if one_in(8, state) {
             access(f, state);
             continue;
         }
@@ -265,7 +270,7 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
 
 /// What each thread begins with: registers, then addresses and turns.
 fn input(state: &mut u64) -> Vec<u32> {
-    let hostile = random(state) % 4 == 0;
+    let hostile = one_in(4, state);
     let mut words = vec![0; THREADS * 64];
     for (thread, words) in words.chunks_exact_mut(64).enumerate() {
         for word in &mut words[..16] {
@@ -281,8 +286,8 @@ fn input(state: &mut u64) -> Vec<u32> {
         words[17] = (thread / 8) as u32 * 32;
         words[18] = 1 + (random(state) % 5) as u32;
         words[19] = (random(state) % 256) as u32 * 16;
-        if hostile && random(state) % 64 == 0 {
-            let at = if random(state) % 2 == 0 { 16 } else { 19 };
+        if hostile && one_in(64, state) {
+            let at = if one_in(2, state) { 16 } else { 19 };
             words[at] = [4, 0xffff_fff0, 0x3ffc, 0x000f_fff8][random(state) as usize % 4];
         }
     }
