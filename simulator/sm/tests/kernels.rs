@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
 use nv_sm::{
-    Configuration, ConstantBuffer, FaultKind, Launch, Observe, Observed, Processor, Statistics, Traffic,
+    Compile, Configuration, ConstantBuffer, FaultKind, Launch, Observe, Observed, Processor, Statistics,
+    Traffic,
 };
 
 const CODE: u64 = 0x10_0000;
@@ -590,6 +591,7 @@ fn match_finds_the_lanes_with_one_value() {
 fn schedules() -> Vec<Configuration> {
     let plain = Configuration::default();
     let mut all = vec![Configuration { threads: 1, ..plain }, Configuration { threads: 3, ..plain }];
+    all.push(Configuration { threads: 3, compile: Compile::Always, ..plain });
     all.extend((1..4).map(|seed| Configuration { seed: Some(seed), ..plain }));
     all
 }
