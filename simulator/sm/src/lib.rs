@@ -12,6 +12,8 @@
 //!    lends them to a `core`, and micro-operations are executed there, each for all warps of the team.
 //! 4. `execute` holds the handlers. Each computes 32 lanes at a time with the functions of [`sass::lane`], and is
 //!    compiled for several sets of processor features, of which the best is chosen at run time.
+//! 5. `native` takes the place of handlers where straight code is executed often: it compiles runs of micro-operations,
+//!    for what handlers name a form there. What both leave is the same bit for bit, counts included.
 //!
 //! How fast that is, and what was tried, is in `benches/README.md`.
 //!

@@ -8,7 +8,8 @@
 //! 2. `lower/FAMILY.rs`: an arm for its `Op`. Ask the [`Reader`] for *every* operand and field; what is left unread and
 //!    is not neutral makes the instruction `Unsupported`, by construction.
 //! 3. `execute/FAMILY.rs`: a handler, by `handlers!`, which runs the lane function over 32 lanes of one warp, or, for
-//!    plain functions of rows, over those of a whole team (`Core::team1` and the like).
+//!    plain functions of rows, over those of a whole team (`Core::team1` and the like). If it is common and concerns each
+//!    lane alone, a function in `native/emit.rs`, which the handler names in brackets, says what it is in compiled code.
 //! 4. A kernel in `fixtures` that uses it, or a test in `sm/tests.rs` that runs the words.
 
 mod bulk;
