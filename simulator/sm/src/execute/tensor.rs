@@ -118,6 +118,17 @@ fn pairs<const N: usize>(core: &Core<'_>, op: &Micro, slot: u32, count: usize) -
     registers
 }
 
+/// The room of the quick forms, made at their first use.
+///
+/// # Safety
+/// The processor must have AVX2 and F16C.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn scratch(room: &mut Option<Box<mma::avx2::Scratch>>) -> &mut mma::avx2::Scratch {
+    // SAFETY: the caller knows the processor.
+    room.get_or_insert_with(|| Box::new(unsafe { mma::avx2::Scratch::new() }))
+}
+
 /// Flips the signs of a fragment's numbers.
 fn negate(registers: &mut [[u32; LANES]], factor: Factor) {
     let signs = match factor {
@@ -169,10 +180,7 @@ handlers! {
         #[cfg(target_arch = "x86_64")]
         if L::AVX2 {
             // SAFETY: handlers of this level run only on processors that have the features.
-            let d = unsafe {
-                let scratch = tensor.get_or_insert_with(|| Box::new(mma::avx2::Scratch::new()));
-                mma::avx2::float_mma(form, numerics, [a, b, c], scratch)
-            };
+            let d = unsafe { mma::avx2::float_mma(form, numerics, [a, b, c], scratch(&mut tensor)) };
             if d.is_some() {
                 let flow = put(core, op, mask, d, nc);
                 core.caches.tensor = tensor;
@@ -195,16 +203,31 @@ handlers! {
     Imma = |core, op, mask| {
         let form = integer_form(op.payload);
         let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
-        let a: [_; 4] = fragment(core, op.a, na);
-        let b: [_; 4] = fragment(core, op.b, nb);
-        let c: [_; 4] = fragment(core, op.c, nc);
-        let (a, b, c) = (&a[..na], &b[..nb], &c[..nc]);
+        #[cfg(target_arch = "x86_64")]
+        let mut tensor = core.caches.tensor.take();
+        // SAFETY: as above.
+        let [a, b, c] =
+            unsafe { [(op.a, na), (op.b, nb), (op.c, nc)].map(|(row, count)| core.source_rows(row, count)) };
+        #[cfg(target_arch = "x86_64")]
+        if L::AVX2 {
+            // SAFETY: as above.
+            let d = unsafe { mma::avx2::imma(form, [a, b, c], scratch(&mut tensor)) };
+            if d.is_some() {
+                let flow = put(core, op, mask, d, nc);
+                core.caches.tensor = tensor;
+                return flow;
+            }
+        }
         let d = if form.sparse {
             let (metadata, selector) = sparsity(core, op);
             mma::imma(form, a, b, c, Some(Sparsity { metadata: &metadata, selector }))
         } else {
             mma::imma(form, a, b, c, None)
         };
+        #[cfg(target_arch = "x86_64")]
+        {
+            core.caches.tensor = tensor;
+        }
         put(core, op, mask, d.as_ref(), nc)
     };
     /// BMMA.
@@ -226,7 +249,22 @@ handlers! {
         let a: [_; 8] = pairs(core, op, 0, na);
         let b: [_; 4] = pairs(core, op, 1, nb);
         let c: [_; 4] = pairs(core, op, 2, nc);
-        match mma::dmma(rows, k, rounding, &a[..na.min(8)], &b[..nb.min(4)], &c[..nc.min(4)]) {
+        let operands = [&a[..na.min(8)], &b[..nb.min(4)], &c[..nc.min(4)]];
+        #[cfg(target_arch = "x86_64")]
+        if L::AVX2 && rounding == Rounding::Nearest {
+            let mut tensor = core.caches.tensor.take();
+            // SAFETY: as above.
+            let d = unsafe { mma::avx2::dmma(rows, k, operands, scratch(&mut tensor)) };
+            let done = d.is_some();
+            for (pair, v) in d.into_iter().flatten().enumerate().take(nc) {
+                core.put_pair(op.d.plus(2 * pair as u16), mask, v);
+            }
+            core.caches.tensor = tensor;
+            if done {
+                return Flow::Next;
+            }
+        }
+        match mma::dmma(rows, k, rounding, operands[0], operands[1], operands[2]) {
             Some(d) => {
                 for (pair, v) in d.iter().enumerate().take(nc) {
                     core.put_pair(op.d.plus(2 * pair as u16), mask, v);

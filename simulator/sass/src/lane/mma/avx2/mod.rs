@@ -1,5 +1,5 @@
-//! The same results as [`float_mma`](super::float_mma) without sparsity, eight columns at a time, for processors
-//! with AVX2 and F16C.
+//! The same results as [`float_mma`](super::float_mma), [`imma`](super::imma) and [`dmma`](super::dmma) without sparsity,
+//! eight columns at a time, for processors with AVX2, F16C and FMA.
 //!
 //! A product of two narrow factors is exact in FP32, and so is its scaling by a power of two, as long as the
 //! exponents keep away from the ends of the range. Scaled so that the last kept place weighs one, cutting a
@@ -10,12 +10,16 @@
 //!
 //! The functions are safe for code that has the features itself; any other caller must know the processor.
 
+mod double;
+mod integer;
 mod operands;
 mod step;
 mod whole;
 mod words;
 
-use super::{Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
+use super::{Accumulator, Factor, FloatMatrix, LANES, Numerics, Pair, Register};
+pub use double::dmma;
+pub use integer::imma;
 use operands::{BF16, E4M3, E5M2, F16, Left, Right, TF32};
 use step::{Constants, product};
 
@@ -32,7 +36,7 @@ fn run<
 >(
     numerics: Numerics,
     [a, b, c]: [&[Register]; 3],
-    Scratch { left, right, d, passes }: &mut Scratch,
+    Scratch { left, right, d, passes, .. }: &mut Scratch,
 ) -> bool {
     if (A == F16 || A == BF16) && !HALF {
         if *passes > 0 {
@@ -55,7 +59,9 @@ fn run<
 pub struct Scratch {
     left: Left,
     right: Right,
+    wholes: integer::Left,
     d: [Register; 4],
+    pairs: [Pair; 4],
     /// Products for which it is not tried whether they are of small whole numbers.
     passes: u8,
 }
@@ -71,7 +77,14 @@ impl Scratch {
     /// Callers compiled without these features must have seen that the processor has them; nothing else can go wrong.
     #[target_feature(enable = "avx2,f16c")]
     pub fn new() -> Self {
-        Scratch { left: Left::ZERO, right: Right::zero(), d: [[0; LANES]; 4], passes: 0 }
+        Scratch {
+            left: Left::ZERO,
+            right: Right::zero(),
+            wholes: [[[[0; 8]; 4]; 4]; 4],
+            d: [[0; LANES]; 4],
+            pairs: [[0; LANES]; 4],
+            passes: 0,
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! The vector form of the floating-point matrix products against the plain one, whose results are those of the card.
 
-use sass::lane::mma::{self, Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
+use sass::lane::mma::avx2::Scratch;
+use sass::lane::mma::{
+    self, Accumulator, Factor, FloatMatrix, IntegerMatrix, LANES, Numerics, Pair, Register,
+};
 
 /// SplitMix64.
 struct Random(u64);
@@ -72,23 +75,55 @@ fn fragment(random: &mut Random, style: &Style, factor: Factor, registers: usize
     (0..registers).map(|_| std::array::from_fn(|_| word())).collect()
 }
 
-/// The vector form's result, where the processor has it and it can work with the operands.
-pub(super) fn product(
+/// What was found by the vector form, where there is something, is what was found by the plain one.
+fn assert_same<T: PartialEq + std::fmt::Debug>(quick: Option<&[T; 4]>, plain: Option<&[T; 4]>, count: usize) {
+    if let Some(quick) = quick {
+        assert_eq!(Some(&quick[..count]), plain.map(|plain| &plain[..count]));
+    }
+}
+
+fn scratch() -> Option<Scratch> {
+    // SAFETY: the processor has the features.
+    has_features().then(|| unsafe { Scratch::new() })
+}
+
+pub(super) fn compare_float(
     form: FloatMatrix,
     numerics: Numerics,
     operands: [&[Register]; 3],
-) -> Option<Vec<Register>> {
-    if !has_features() {
-        return None;
+    plain: Option<&[Register; 4]>,
+) {
+    if let Some(mut scratch) = scratch() {
+        // SAFETY: the processor has the features.
+        let quick = unsafe { mma::avx2::float_mma(form, numerics, operands, &mut scratch) };
+        assert_same(quick, plain, operands[2].len());
     }
-    // SAFETY: the processor has the features.
-    let d =
-        unsafe { mma::avx2::float_mma(form, numerics, operands, &mut mma::avx2::Scratch::new()).copied() };
-    d.map(|d| d[..operands[2].len()].to_vec())
+}
+
+pub(super) fn compare_integer(
+    form: IntegerMatrix,
+    operands: [&[Register]; 3],
+    plain: Option<&[Register; 4]>,
+) {
+    if let Some(mut scratch) = scratch() {
+        // SAFETY: the processor has the features.
+        let quick = unsafe { mma::avx2::imma(form, operands, &mut scratch) };
+        assert_eq!(quick.is_some(), !form.sparse);
+        assert_same(quick, plain, operands[2].len());
+    }
+}
+
+pub(super) fn compare_double(rows: usize, k: usize, operands: [&[Pair]; 3], plain: Option<&[Pair; 4]>) {
+    if let Some(mut scratch) = scratch() {
+        // SAFETY: the processor has the features.
+        let quick = unsafe { mma::avx2::dmma(rows, k, operands, &mut scratch) };
+        assert_same(quick, plain, operands[2].len());
+    }
 }
 
 fn has_features() -> bool {
-    std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c")
+    use std::is_x86_feature_detected as has;
+    has!("avx2") && has!("f16c") && has!("fma")
 }
 
 /// Compares so many tiles; how many went the fast way.
@@ -96,7 +131,7 @@ fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
     let registers = form.registers().expect("a form");
     let mut random = Random(tiles ^ (form.k as u64) << 32 ^ (form.factors[0] as u64) << 48);
     // SAFETY: as below.
-    let mut scratch = unsafe { mma::avx2::Scratch::new() };
+    let mut scratch = unsafe { Scratch::new() };
     let mut taken = 0;
     for tile in 0..tiles {
         let mut style = |reach: i64| Style {
@@ -136,7 +171,7 @@ fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
         if tile % 2 == 0 {
             // Has not yet learned that small whole numbers are not to be expected.
             // SAFETY: as below.
-            scratch = unsafe { mma::avx2::Scratch::new() };
+            scratch = unsafe { Scratch::new() };
         }
         // SAFETY: the caller asked for the processor's features.
         let fast = unsafe { mma::avx2::float_mma(form, numerics, [&a, &b, &c], &mut scratch) };
@@ -153,7 +188,7 @@ fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
 #[test]
 fn the_vector_form_gives_the_same_bits() {
     if !has_features() {
-        eprintln!("skipped: this processor lacks AVX2 or F16C");
+        eprintln!("skipped: this processor lacks AVX2, F16C or FMA");
         return;
     }
     const FP8: [Factor; 2] = [Factor::E4M3, Factor::E5M2];

@@ -210,7 +210,12 @@ fn fp8_by_hmma(form: &Form, operands: &Operands) -> Vec<Pair> {
 fn compute(form: &Form, numerics: Numerics, operands: &Operands) -> Vec<Pair> {
     let kind = form.kinds[0];
     if kind == Kind::F64 {
-        let d = dmma(form.rows, form.k, form.rounding, &operands.a, &operands.b, &operands.c);
+        let [a, b, c] = [&operands.a, &operands.b, &operands.c];
+        let d = dmma(form.rows, form.k, form.rounding, a, b, c);
+        #[cfg(target_arch = "x86_64")]
+        if form.rounding == Rounding::Nearest {
+            avx2::compare_double(form.rows, form.k, [a, b, c], d.as_ref());
+        }
         return d.expect("a form of DMMA")[..operands.c.len()].to_vec();
     }
     if matches!(kind, Kind::E4M3 | Kind::E5M2) {
@@ -229,7 +234,10 @@ fn compute(form: &Form, numerics: Numerics, operands: &Operands) -> Vec<Pair> {
                 saturate: form.saturate,
                 sparse: form.sparse,
             };
-            imma(form, &a, &b, &c, sparsity)
+            let d = imma(form, &a, &b, &c, sparsity);
+            #[cfg(target_arch = "x86_64")]
+            avx2::compare_integer(form, [&a, &b, &c], d.as_ref());
+            d
         }
         _ => {
             let form = FloatMatrix {
@@ -240,9 +248,7 @@ fn compute(form: &Form, numerics: Numerics, operands: &Operands) -> Vec<Pair> {
             };
             let d = float_mma(form, numerics, &a, &b, &c, sparsity);
             #[cfg(target_arch = "x86_64")]
-            if let Some(quick) = avx2::product(form, numerics, [&a, &b, &c]) {
-                assert_eq!(d.map(|d| d[..c.len()].to_vec()), Some(quick));
-            }
+            avx2::compare_float(form, numerics, [&a, &b, &c], d.as_ref());
             d
         }
     };
