@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use nv_memory::{Access, AddressSpace, Backing};
 use nv_sm::{Compile, Configuration, ConstantBuffer, Launch, Processor, Statistics};
+use sass::lane::mma::{self, Accumulator, Factor, FloatMatrix, Integer, IntegerMatrix, Numerics, Register};
 
 const CODE: u64 = 0x10_0000;
 const BANK: u64 = 0x20_0000;
@@ -178,7 +179,7 @@ fn line(line: &Line) {
         if native > 0.0 { format!("{:>7.2}", native / line.simulated) } else { "      -".into() }
     };
     println!(
-        "{:<11} {:>9.0} {:<9} {:>6.2} G lane-instr/s | scalar {:>8.0} ({}x) vector {:>8.0} ({}x) | goal {:>6.0}",
+        "{:<13} {:>9.0} {:<9} {:>6.2} G lane-instr/s | scalar {:>8.0} ({}x) vector {:>8.0} ({}x) | goal {:>6.0}",
         line.name,
         line.simulated,
         line.unit,
@@ -477,6 +478,115 @@ fn tensor_bf16(gpu: &Gpu) {
     tensor(gpu, "tensor_bf16");
 }
 
+/// What [`products`] multiplies.
+#[derive(Clone, Copy)]
+enum Kind {
+    Float(FloatMatrix, Numerics),
+    Integer(IntegerMatrix),
+}
+
+/// Numbers with the normal distribution, of so many exponent and fraction bits.
+fn normal_bits(random: &mut u64, exponent_bits: u32, fraction_bits: u32) -> u32 {
+    let mut uniform = || {
+        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*random >> 11) + 1) as f64 / (1u64 << 53) as f64
+    };
+    let number = (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+    let bias = (1 << (exponent_bits - 1)) - 1;
+    let exponent = (number.abs().log2().floor() as i32).max(1 - bias);
+    // Carries into the exponent where it has to; a subnormal has no leading one to be taken off.
+    let fraction = (number.abs() / 2f64.powi(exponent - fraction_bits as i32)).round_ties_even() as u32;
+    let bits = (((exponent + bias - 1) as u32) << fraction_bits) + fraction;
+    bits | u32::from(number < 0.0) << (exponent_bits + fraction_bits)
+}
+
+/// Products of normally distributed numbers, or of any bytes, compared with the plain form of the arithmetic.
+fn products(gpu: &Gpu, kernel: &'static str, kind: Kind) {
+    const ROUNDS: u32 = 20;
+    const WARPS: usize = 8;
+    const THREADS: usize = 32 * WARPS;
+    const SETS: usize = 2;
+    let mut random = 1;
+    let mut word = || match kind {
+        Kind::Integer(_) => normal_bits(&mut random, 8, 23).wrapping_mul(0x9e37_79b9),
+        Kind::Float(form, _) => match form.factors[0] {
+            Factor::F16 => (0..2).fold(0, |word, _| word << 16 | normal_bits(&mut random, 5, 10)),
+            Factor::Bf16 => (0..2).fold(0, |word, _| word << 16 | normal_bits(&mut random, 8, 7)),
+            Factor::Tf32 => normal_bits(&mut random, 8, 10) << 13,
+            Factor::E4M3 => (0..4).fold(0, |word, _| word << 8 | normal_bits(&mut random, 4, 3)),
+            Factor::E5M2 => (0..4).fold(0, |word, _| word << 8 | normal_bits(&mut random, 5, 2)),
+        },
+    };
+    let a: Vec<u32> = (0..SETS * THREADS * 4).map(|_| word()).collect();
+    let b: Vec<u32> = (0..SETS * THREADS * 2).map(|_| word()).collect();
+    gpu.write(0, &a, u32::to_le_bytes);
+    gpu.write(1 << 20, &b, u32::to_le_bytes);
+    let block = [THREADS as u32, 1, 1];
+    let launch = gpu.launch(kernel, [1; 3], block, &[0, 1 << 20, 2 << 20], &[ROUNDS]);
+    let mut done = Statistics::default();
+    let time = best(|| done = gpu.run(&launch));
+    let out = gpu.read(2 << 20, 4 * THREADS * 4, u32::from_le_bytes);
+    // Registers of a warp's fragment among those of all threads.
+    let fragment = |words: &[u32], set: usize, warp: usize, count: usize| -> Vec<Register> {
+        let at = |lane: usize, register: usize| ((set * THREADS + 32 * warp + lane) * count) + register;
+        (0..count).map(|register| std::array::from_fn(|lane| words[at(lane, register)])).collect()
+    };
+    let mut k = 0;
+    for (warp, i) in (0..WARPS).flat_map(|warp| (0..4).map(move |i| (warp, i))) {
+        let (a, b) = (fragment(&a, i / 2, warp, 4), fragment(&b, i % 2, warp, 2));
+        let mut d = [[0; 32]; 4];
+        for _ in 0..ROUNDS {
+            d = match kind {
+                Kind::Float(form, numerics) => {
+                    k = form.k;
+                    mma::float_mma(form, numerics, &a, &b, &d, None)
+                }
+                Kind::Integer(form) => {
+                    k = form.k;
+                    mma::imma(form, &a, &b, &d, None)
+                }
+            }
+            .expect("a form");
+        }
+        assert_eq!(fragment(&out, i, warp, 4), d);
+    }
+    line(&Line {
+        name: kernel,
+        unit: "MMAC/s",
+        simulated: (WARPS * ROUNDS as usize * 4 * 16 * 8 * k) as f64 / time / 1e6,
+        scalar: 0.0,
+        vector: 0.0,
+        instructions: done.lane_instructions as f64 / time,
+        goal: 10_000.0,
+    });
+}
+
+fn float_products(gpu: &Gpu, kernel: &'static str, factor: Factor, k: usize, numerics: Numerics) {
+    let form = FloatMatrix { factors: [factor; 2], accumulator: Accumulator::F32, k, sparse: false };
+    products(gpu, kernel, Kind::Float(form, numerics));
+}
+
+fn products_f16(gpu: &Gpu) {
+    float_products(gpu, "products_f16", Factor::F16, 16, Numerics::AMPERE);
+}
+
+fn products_bf16(gpu: &Gpu) {
+    float_products(gpu, "products_bf16", Factor::Bf16, 16, Numerics::AMPERE);
+}
+
+fn products_tf32(gpu: &Gpu) {
+    float_products(gpu, "products_tf32", Factor::Tf32, 8, Numerics::AMPERE);
+}
+
+fn products_e4m3(gpu: &Gpu) {
+    float_products(gpu, "products_e4m3", Factor::E4M3, 32, Numerics::ADA_QMMA);
+}
+
+fn products_s8(gpu: &Gpu) {
+    let form = IntegerMatrix { rows: 16, k: 32, factors: [Integer::S8; 2], saturate: false, sparse: false };
+    products(gpu, "products_s8", Kind::Integer(form));
+}
+
 /// Three points of FP64.
 fn stencil(gpu: &Gpu) {
     const N: usize = 1 << 15;
@@ -589,7 +699,7 @@ fn main() {
         if wanted.iter().any(|want| want == "handlers") { Compile::Never } else { Compile::default() };
     let wanted: Vec<String> = wanted.into_iter().filter(|want| want != "handlers").collect();
     let gpu = Gpu::new(1, compile);
-    let all: [(&str, Bench); 12] = [
+    let all: [(&str, Bench); 17] = [
         ("alu", alu),
         ("vecadd", vecadd),
         ("matmul", matmul),
@@ -599,6 +709,11 @@ fn main() {
         ("shared", shared),
         ("tensor_f16", tensor_f16),
         ("tensor_bf16", tensor_bf16),
+        ("products_f16", products_f16),
+        ("products_bf16", products_bf16),
+        ("products_tf32", products_tf32),
+        ("products_e4m3", products_e4m3),
+        ("products_s8", products_s8),
         ("stencil", stencil),
         ("scaling", scaling),
         ("empty", empty),

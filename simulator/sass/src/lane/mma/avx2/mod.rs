@@ -34,14 +34,15 @@ fn run<
     const FOURS: usize,
     const HALF: bool,
 >(
-    numerics: Numerics,
-    [a, b, c]: [&[Register]; 3],
+    numerics: &Numerics,
+    operands: &[&[Register]; 3],
     Scratch { left, right, d, passes, .. }: &mut Scratch,
 ) -> bool {
+    let [a, b, c] = *operands;
     if (A == F16 || A == BF16) && !HALF {
         if *passes > 0 {
             *passes -= 1;
-        } else if whole::product::<A, STEPS, FOURS>(numerics, [a, b, c], d) {
+        } else if whole::product::<A, STEPS, FOURS>(numerics, operands, d) {
             return true;
         } else {
             *passes = PASSES;
@@ -56,6 +57,7 @@ fn run<
 
 /// Room for decoded operands and results, to be used again and again.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Scratch {
     left: Left,
     right: Right,
@@ -112,9 +114,9 @@ pub fn float_mma<'a>(
     macro_rules! run {
         ($a:ident, $b:ident, $count:literal, $steps:literal, $fours:literal) => {
             if half {
-                run::<$a, $b, $count, $steps, $fours, true>(numerics, operands, scratch)
+                run::<$a, $b, $count, $steps, $fours, true>(&numerics, &operands, scratch)
             } else {
-                run::<$a, $b, $count, $steps, $fours, false>(numerics, operands, scratch)
+                run::<$a, $b, $count, $steps, $fours, false>(&numerics, &operands, scratch)
             }
         };
     }
@@ -131,12 +133,12 @@ pub fn float_mma<'a>(
         ([X::F16, X::F16], 1, 1) => run!(F16, F16, 1, 1, 2),
         ([X::F16, X::F16], 2, 1) => run!(F16, F16, 2, 2, 2),
         ([X::F16, X::F16], 2, 2) => run!(F16, F16, 2, 1, 4),
-        ([X::Bf16, X::Bf16], 1, 1) => run::<BF16, BF16, 1, 1, 2, false>(numerics, operands, scratch),
-        ([X::Bf16, X::Bf16], 2, 1) => run::<BF16, BF16, 2, 2, 2, false>(numerics, operands, scratch),
-        ([X::Bf16, X::Bf16], 2, 2) => run::<BF16, BF16, 2, 1, 4, false>(numerics, operands, scratch),
-        ([X::Tf32, X::Tf32], 1, 1) => run::<TF32, TF32, 1, 1, 1, false>(numerics, operands, scratch),
-        ([X::Tf32, X::Tf32], 2, 1) => run::<TF32, TF32, 2, 2, 1, false>(numerics, operands, scratch),
-        ([X::Tf32, X::Tf32], 2, 2) => run::<TF32, TF32, 2, 1, 2, false>(numerics, operands, scratch),
+        ([X::Bf16, X::Bf16], 1, 1) => run::<BF16, BF16, 1, 1, 2, false>(&numerics, &operands, scratch),
+        ([X::Bf16, X::Bf16], 2, 1) => run::<BF16, BF16, 2, 2, 2, false>(&numerics, &operands, scratch),
+        ([X::Bf16, X::Bf16], 2, 2) => run::<BF16, BF16, 2, 1, 4, false>(&numerics, &operands, scratch),
+        ([X::Tf32, X::Tf32], 1, 1) => run::<TF32, TF32, 1, 1, 1, false>(&numerics, &operands, scratch),
+        ([X::Tf32, X::Tf32], 2, 1) => run::<TF32, TF32, 2, 2, 1, false>(&numerics, &operands, scratch),
+        ([X::Tf32, X::Tf32], 2, 2) => run::<TF32, TF32, 2, 1, 2, false>(&numerics, &operands, scratch),
         ([X::E4M3, X::E4M3], _, 1) => fp8!(E4M3, E4M3),
         ([X::E4M3, X::E5M2], _, 1) => fp8!(E4M3, E5M2),
         ([X::E5M2, X::E4M3], _, 1) => fp8!(E5M2, E4M3),

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::Register;
+use super::super::{LANES, Register};
 use super::step::power_bits;
 use super::words::*;
 
@@ -201,50 +201,50 @@ impl Left {
     pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> bool {
         let mut seen = Seen::nothing();
         let (pairs, _) = self.value.as_chunks_mut::<2>();
-        for (at, (rows, exponents_of_rows)) in pairs.iter_mut().zip(&mut self.exponents).enumerate() {
-            let (half, pair) = (at / 4, at % 4);
-            let mut registers = [_mm256_setzero_si256(); 2 * GROUPS];
-            for (register, to) in registers.iter_mut().enumerate().take(COUNT) {
-                *to = pair_of_rows(&fragment[half + 2 * register], pair);
-            }
-            let per_group = registers_of_group::<FACTOR>();
-            for group in 0..COUNT.div_ceil(per_group) {
-                let both = [registers[group * per_group], registers[group * per_group + 1]];
-                exponents_of_rows[group] = words(exponents::<FACTOR>(both, &mut seen));
-            }
-            for (register, v) in registers.into_iter().enumerate().take(COUNT) {
-                match FACTOR {
-                    F16 => {
-                        for (row, v) in rows.iter_mut().zip(wide::<FACTOR>(v)) {
-                            let (eights, _) = row[0].as_chunks_mut::<8>();
-                            eights[register % 2] = numbers(v);
+        let halves = pairs.as_chunks_mut::<4>().0.iter_mut().zip(self.exponents.as_chunks_mut::<4>().0);
+        for (half, (pairs, exponents_of_pairs)) in halves.enumerate() {
+            let fragment = [0, 1].map(|i| if i < COUNT { &fragment[half + 2 * i] } else { &[0; LANES] });
+            for (pair, (rows, exponents_of_rows)) in pairs.iter_mut().zip(exponents_of_pairs).enumerate() {
+                let registers = fragment.map(|register| pair_of_rows(register, pair));
+                for group in 0..COUNT.div_ceil(registers_of_group::<FACTOR>()) {
+                    // The second counts for types that have it.
+                    let both = [registers[group], registers[1]];
+                    exponents_of_rows[group] = words(exponents::<FACTOR>(both, &mut seen));
+                }
+                for (register, v) in registers.into_iter().enumerate().take(COUNT) {
+                    match FACTOR {
+                        F16 => {
+                            for (row, v) in rows.iter_mut().zip(wide::<FACTOR>(v)) {
+                                let (eights, _) = row[0].as_chunks_mut::<8>();
+                                eights[register % 2] = numbers(v);
+                            }
                         }
-                    }
-                    BF16 => {
-                        // First the even elements, then the odd ones: see `Right`.
-                        let [even, odd] = wide_bf16(v);
-                        let both = [
-                            _mm256_permute2f128_ps::<0x20>(even, odd),
-                            _mm256_permute2f128_ps::<0x31>(even, odd),
-                        ];
-                        for (row, v) in rows.iter_mut().zip(both) {
-                            let (eights, _) = row[0].as_chunks_mut::<8>();
-                            eights[register % 2] = numbers(v);
+                        BF16 => {
+                            // First the even elements, then the odd ones: see `Right`.
+                            let [even, odd] = wide_bf16(v);
+                            let both = [
+                                _mm256_permute2f128_ps::<0x20>(even, odd),
+                                _mm256_permute2f128_ps::<0x31>(even, odd),
+                            ];
+                            for (row, v) in rows.iter_mut().zip(both) {
+                                let (eights, _) = row[0].as_chunks_mut::<8>();
+                                eights[register % 2] = numbers(v);
+                            }
                         }
-                    }
-                    TF32 => {
-                        let both = numbers(read_tf32(v));
-                        let (fours, _) = both.as_chunks::<4>();
-                        for (row, four) in rows.iter_mut().zip(fours) {
-                            let (row, _) = row[0].as_chunks_mut::<4>();
-                            row[register % 2] = *four;
+                        TF32 => {
+                            let both = numbers(read_tf32(v));
+                            let (fours, _) = both.as_chunks::<4>();
+                            for (row, four) in rows.iter_mut().zip(fours) {
+                                let (row, _) = row[0].as_chunks_mut::<4>();
+                                row[register % 2] = *four;
+                            }
                         }
-                    }
-                    _ => {
-                        for (part, halves) in halves_of_bytes::<FACTOR>(v).into_iter().enumerate() {
-                            for (row, v) in rows.iter_mut().zip(wide::<FACTOR>(halves)) {
-                                let (eights, _) = row[register % 2].as_chunks_mut::<8>();
-                                eights[part] = numbers(v);
+                        _ => {
+                            for (part, halves) in halves_of_bytes::<FACTOR>(v).into_iter().enumerate() {
+                                for (row, v) in rows.iter_mut().zip(wide::<FACTOR>(halves)) {
+                                    let (eights, _) = row[register % 2].as_chunks_mut::<8>();
+                                    eights[part] = numbers(v);
+                                }
                             }
                         }
                     }
@@ -267,18 +267,16 @@ impl Right {
     #[target_feature(enable = "avx2,f16c")]
     pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> bool {
         let mut seen = Seen::nothing();
-        let mut registers = [[_mm256_setzero_si256(); 4]; 2 * GROUPS];
+        let mut registers = [[_mm256_setzero_si256(); 4]; 2];
         for (to, register) in registers.iter_mut().zip(fragment).take(COUNT) {
             for (pair, to) in to.iter_mut().enumerate() {
                 *to = pair_of_rows(register, pair);
             }
         }
-        let per_group = registers_of_group::<FACTOR>();
-        for group in 0..COUNT.div_ceil(per_group) {
-            let (first, second) = (registers[group * per_group], registers[group * per_group + 1]);
-            let mut pairs = first;
+        for group in 0..COUNT.div_ceil(registers_of_group::<FACTOR>()) {
+            let mut pairs = registers[group];
             for (pair, to) in pairs.iter_mut().enumerate() {
-                *to = exponents::<FACTOR>([first[pair], second[pair]], &mut seen);
+                *to = exponents::<FACTOR>([registers[group][pair], registers[1][pair]], &mut seen);
             }
             self.exponents[group] = transpose_words(pairs);
         }

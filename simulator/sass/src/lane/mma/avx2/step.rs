@@ -42,7 +42,7 @@ impl Constants {
     /// Of a unit, with an FP16 accumulator if `half`.
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
-    pub fn new(numerics: Numerics, half: bool) -> Self {
+    pub fn new(numerics: &Numerics, half: bool) -> Self {
         let floor = if half { (-14 - numerics.floor_below).max(LOWEST) } else { LOWEST };
         Constants {
             scale: _mm256_set1_epi32((254 + numerics.fraction_bits) << 23),

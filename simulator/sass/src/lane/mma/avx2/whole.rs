@@ -83,8 +83,8 @@ fn whole_numbers<const FACTOR: u8>(fragment: &[Register], to: &mut [Wholes]) -> 
 #[inline(never)]
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
-    numerics: Numerics,
-    [a, b, c]: [&[Register]; 3],
+    numerics: &Numerics,
+    [a, b, c]: &[&[Register]; 3],
     d: &mut [Register; 4],
 ) -> bool {
     let (mut left, mut right) = ([[[0; 8]; 4]; 4], [[[0; 8]; 4]; 2]);
