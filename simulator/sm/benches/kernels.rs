@@ -502,7 +502,7 @@ fn normal_bits(random: &mut u64, exponent_bits: u32, fraction_bits: u32) -> u32 
 
 /// Products of normally distributed numbers, or of any bytes, compared with the plain form of the arithmetic.
 fn products(gpu: &Gpu, kernel: &'static str, kind: Kind) {
-    const ROUNDS: u32 = 20;
+    const ROUNDS: u32 = 100;
     const WARPS: usize = 8;
     const THREADS: usize = 32 * WARPS;
     const SETS: usize = 2;
