@@ -31,11 +31,20 @@ pub struct Registers {
     pub c: usize,
 }
 
+impl Registers {
+    /// Whether fragments of A, B and C have as many.
+    #[inline(always)]
+    pub const fn fit(self, [a, b, c]: [&[Register]; 3]) -> bool {
+        a.len() == self.a && b.len() == self.b && c.len() == self.c
+    }
+}
+
 impl FloatMatrix {
     /// Registers of the operands, or `None` where the hardware has no such form.
     ///
     /// Dense: `k` of 4 or 8 (TF32), 8 or 16 (16 bits), 16 or 32 (FP8). Sparse: twice that for the forms
     /// that exist (TF32 8 and 16, 16 bits 16 and 32, FP8 64).
+    #[inline]
     pub const fn registers(self) -> Option<Registers> {
         let per = self.factors[0].per_register();
         if self.factors[1].per_register() != per || self.factors[0].is_fp8() != self.factors[1].is_fp8() {
@@ -67,7 +76,7 @@ pub fn float_mma(
     sparsity: Option<Sparsity<'_>>,
 ) -> Option<[Register; 4]> {
     let registers = form.registers()?;
-    if a.len() != registers.a || b.len() != registers.b || c.len() != registers.c {
+    if !registers.fit([a, b, c]) {
         return None;
     }
     let sparsity = if form.sparse { Some(sparsity?) } else { None };

@@ -52,6 +52,7 @@ impl IntegerMatrix {
     /// Registers of A, B, and of C and D, or `None` where the hardware has no such form: `.8816`, `.16816`
     /// and `.16832` of bytes, `.8832`, `.16832` and `.16864` of nibbles; sparse `.16832` and `.16864` of
     /// bytes, `.16864` and `.168128` of nibbles.
+    #[inline]
     pub const fn registers(self) -> Option<super::Registers> {
         let bits = self.factors[0].bits();
         let unit = 128 / bits;
@@ -85,7 +86,7 @@ pub fn imma(
     sparsity: Option<Sparsity<'_>>,
 ) -> Option<[Register; 4]> {
     let registers = form.registers()?;
-    if a.len() != registers.a || b.len() != registers.b || c.len() != registers.c {
+    if !registers.fit([a, b, c]) {
         return None;
     }
     let sparsity = if form.sparse { Some(sparsity?) } else { None };

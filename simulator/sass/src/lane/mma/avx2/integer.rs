@@ -101,8 +101,7 @@ pub fn imma<'a>(
     Scratch { wholes, d, .. }: &'a mut Scratch,
 ) -> Option<&'a [Register; 4]> {
     let registers = form.registers()?;
-    let counts = [registers.a, registers.b, registers.c];
-    if form.sparse || operands.map(<[Register]>::len) != counts {
+    if form.sparse || !registers.fit(operands) {
         return None;
     }
     match (form.factors[0].bits(), registers.b) {

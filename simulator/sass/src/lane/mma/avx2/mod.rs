@@ -104,8 +104,7 @@ pub fn float_mma<'a>(
     scratch: &'a mut Scratch,
 ) -> Option<&'a [Register; 4]> {
     let registers = form.registers()?;
-    let counts = [registers.a, registers.b, registers.c];
-    if form.sparse || operands.map(<[Register]>::len) != counts {
+    if form.sparse || !registers.fit(operands) {
         return None;
     }
     let half = form.accumulator == Accumulator::F16;

@@ -17,11 +17,10 @@ const WHOLE_REACH: i32 = 90;
 /// Whole numbers in the places of a register's words.
 type Wholes = [[u32; 8]; 4];
 
-/// Writes a fragment's elements as signed 16-bit multiples of a power of two. Returns its exponent, and how many of the
-/// lowest bits are zero everywhere. `None` where they would need more than [`WHOLE_BITS`].
+/// The exponent of the unit in which the numbers of a fragment have [`WHOLE_BITS`]. `None` where it is out of reach.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn whole_numbers<const FACTOR: u8>(fragment: &[Register], to: &mut [Wholes]) -> Option<[i32; 2]> {
+fn unit<const FACTOR: u8>(fragment: &[Register]) -> Option<i32> {
     let mut largest = _mm256_setzero_si256();
     for register in fragment {
         for pair in 0..4 {
@@ -40,9 +39,14 @@ fn whole_numbers<const FACTOR: u8>(fragment: &[Register], to: &mut [Wholes]) -> 
         _ => (i32::from(largest >> 7) - 126).max(-WHOLE_REACH),
     };
     let unit = exponent - WHOLE_BITS;
-    if unit.abs() > WHOLE_REACH {
-        return None;
-    }
+    (unit.abs() <= WHOLE_REACH).then_some(unit)
+}
+
+/// Writes a fragment's numbers as signed 16-bit multiples of their unit. Returns how many of the lowest bits are zero
+/// everywhere; `None` where there are others.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn multiples<const FACTOR: u8>(fragment: &[Register], unit: i32, to: &mut [Wholes]) -> Option<i32> {
     let scale = splat(power_bits(-unit));
     let mut broken = _mm256_setzero_ps();
     let mut all = _mm256_set1_epi16(1 << WHOLE_BITS);
@@ -71,15 +75,15 @@ fn whole_numbers<const FACTOR: u8>(fragment: &[Register], to: &mut [Wholes]) -> 
     // The lowest set bit of each number is the lowest of all of them in one at least.
     let lowest = _mm256_and_si256(all, _mm256_sub_epi16(_mm256_setzero_si256(), all));
     let least = _mm_min_epu16(_mm256_castsi256_si128(lowest), _mm256_extracti128_si256::<1>(lowest));
-    let least = _mm_extract_epi16::<0>(_mm_minpos_epu16(least)) as u32;
-    Some([unit, least.trailing_zeros() as i32])
+    Some((_mm_extract_epi16::<0>(_mm_minpos_epu16(least)) as u32).trailing_zeros() as i32)
 }
 
 /// Like [`step::product`](super::step::product) for FP16 and BF16 with an FP32 accumulator, of `STEPS` steps of four
 /// times `FOURS` products. False where the operands are not as small and whole as that takes.
 ///
 /// Products are then whole numbers of less than 24 bits, addends of less than 25: none of them reaches below the last
-/// place that the largest of them leaves. Every step's sum is exact, and only its result is cut.
+/// place that the largest of them leaves. Every step's sum is exact, and only its result is cut: where that of a step but
+/// the last would be, the operands are refused.
 #[inline(never)]
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
@@ -87,13 +91,19 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
     [a, b, c]: &[&[Register]; 3],
     d: &mut [Register; 4],
 ) -> bool {
+    if numerics.fraction_bits < 2 * WHOLE_BITS || numerics.result_bits != 23 {
+        return false;
+    }
     let (mut left, mut right) = ([[[0; 8]; 4]; 4], [[[0; 8]; 4]; 2]);
-    let Some([b_unit, b_zeros]) = whole_numbers::<FACTOR>(b, &mut right) else { return false };
-    let Some([a_unit, a_zeros]) = whole_numbers::<FACTOR>(a, &mut left) else { return false };
+    // Each of these has to wait for its own numbers, but not for the other's.
+    let (Some(a_unit), Some(b_unit)) = (unit::<FACTOR>(a), unit::<FACTOR>(b)) else { return false };
+    let b_zeros = multiples::<FACTOR>(b, b_unit, &mut right);
+    let a_zeros = multiples::<FACTOR>(a, a_unit, &mut left);
+    let (Some(a_zeros), Some(b_zeros)) = (a_zeros, b_zeros) else { return false };
     // The larger the unit, the more room have addends.
     let zeros = a_zeros + b_zeros;
     let unit = a_unit + b_unit + zeros;
-    if unit.abs() > WHOLE_REACH || numerics.fraction_bits < 2 * WHOLE_BITS || numerics.result_bits != 23 {
+    if unit.abs() > WHOLE_REACH {
         return false;
     }
     let zeros = _mm_cvtsi32_si128(zeros);
@@ -101,31 +111,37 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
         right.map(|[a, b, c, d]| transpose_words([integers(&a), integers(&b), integers(&c), integers(&d)]));
     let (scale, weight) = (splat(power_bits(-unit)), splat(power_bits(unit)));
     let mut broken = _mm256_setzero_ps();
-    let mut large = _mm256_setzero_si256();
+    let (mut addends, mut between) = (_mm256_setzero_si256(), _mm256_setzero_si256());
     for at in 0..8 {
         // Of two rows.
         let mut results = read_rows(c, at);
         for (r, result) in results.iter_mut().enumerate() {
-            let mut sum = _mm256_cvttps_epi32(_mm256_mul_ps(*result, scale));
-            let again = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), weight);
-            broken = _mm256_or_ps(broken, _mm256_cmp_ps::<_CMP_NEQ_UQ>(again, *result));
+            let scaled = _mm256_mul_ps(*result, scale);
+            let mut sum = _mm256_cvttps_epi32(scaled);
+            let cut = _mm256_cmp_ps::<_CMP_NEQ_UQ>(_mm256_cvtepi32_ps(sum), scaled);
+            broken = _mm256_or_ps(broken, cut);
+            addends = _mm256_or_si256(addends, _mm256_abs_epi32(sum));
             for step in 0..STEPS {
-                large = _mm256_or_si256(large, _mm256_abs_epi32(sum));
+                if step != 0 {
+                    between = _mm256_or_si256(between, _mm256_abs_epi32(sum));
+                }
                 let mut products = _mm256_setzero_si256();
                 // A word has two of them, so a register eight.
                 for word in 2 * FOURS * step..2 * FOURS * (step + 1) {
                     let (register, word) = (word / 4, word % 4);
-                    let row = _mm256_set1_epi32(left[at / 4 + 2 * register][at % 4][4 * r + word] as i32);
+                    let row = left[at / 4 + 2 * register][at % 4][4 * r + word];
+                    let row = _mm256_set1_epi32(row as i32);
                     products = _mm256_add_epi32(products, _mm256_madd_epi16(row, right[register][word]));
                 }
                 sum = _mm256_add_epi32(sum, _mm256_sra_epi32(products, zeros));
-                *result = number_toward_zero(sum, _mm256_abs_epi32(sum));
-                sum = _mm256_cvttps_epi32(*result);
             }
-            *result = _mm256_mul_ps(*result, weight);
+            *result = _mm256_mul_ps(number_toward_zero(sum, _mm256_abs_epi32(sum)), weight);
         }
         write_rows(d, at, results);
     }
-    let large = _mm256_srli_epi32::<{ 2 * WHOLE_BITS + 1 }>(large);
+    let large = _mm256_or_si256(
+        _mm256_srli_epi32::<{ 2 * WHOLE_BITS + 1 }>(addends),
+        _mm256_srli_epi32::<24>(between),
+    );
     _mm256_movemask_ps(broken) == 0 && _mm256_testz_si256(large, large) != 0
 }
