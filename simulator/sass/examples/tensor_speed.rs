@@ -2,75 +2,149 @@
 //!
 //! `cargo run --release -p sass --example tensor_speed`
 
-use std::hint::black_box;
-use std::time::Instant;
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::hint::black_box;
+    use std::time::Instant;
 
-use sass::lane::mma::{self, Accumulator, Factor, FloatMatrix, LANES, Numerics, Register};
+    use sass::lane::Rounding;
+    use sass::lane::mma::{
+        self, Accumulator, Factor, FloatMatrix, Integer, IntegerMatrix, LANES, Numerics, Pair,
+    };
+    use sass::lane::mma::{Register, avx2::Scratch};
 
-fn numbers(seed: &mut u64, half: bool) -> Register {
-    std::array::from_fn(|_| {
-        let mut next = || {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (*seed >> 40) as u32
-        };
-        if half {
-            // FP16 between 2^-7 and 1.
-            let one = |x: u32| (0x2000 + (x & 0x1bff)) | (x >> 1 & 0x8000);
-            one(next()) | one(next()) << 16
-        } else {
-            (next() as f32 / 65536.0).to_bits()
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 32) as u32
         }
-    })
-}
 
-/// Seconds that this thread has run; where the system does not say, seconds that have passed.
-fn clock(start: Instant) -> f64 {
-    let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = ran.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |ran| ran / 1e9)
-}
+        /// A number between an eighth and two, of either sign; or a whole one up to four.
+        fn number(&mut self, whole: bool, exponent_bits: u32, fraction_bits: u32) -> u32 {
+            let bias = (1 << (exponent_bits - 1)) - 1;
+            let (sign, below, any) = (self.next() >> 31, self.next() % 4, self.next());
+            let sign = sign << (exponent_bits + fraction_bits);
+            if whole {
+                let power = below % 3;
+                // 1, 2, 3 or 4.
+                let half = any & u32::from(power == 1);
+                return sign | (bias + power) << fraction_bits | half << (fraction_bits - 1);
+            }
+            sign | (bias - below) << fraction_bits | any & ((1 << fraction_bits) - 1)
+        }
 
-fn measure(name: &str, mut run: impl FnMut(&mut [Register; 4])) {
-    let mut d = [[0; LANES]; 4];
-    let rounds = 50_000;
-    let start = Instant::now();
-    let before = clock(start);
-    for _ in 0..rounds {
-        run(&mut d);
+        fn fragment(&mut self, factor: Factor, whole: bool) -> [Register; 4] {
+            std::array::from_fn(|_| {
+                std::array::from_fn(|_| match factor {
+                    Factor::F16 => self.number(whole, 5, 10) << 16 | self.number(whole, 5, 10),
+                    Factor::Bf16 => self.number(whole, 8, 7) << 16 | self.number(whole, 8, 7),
+                    Factor::Tf32 => self.number(whole, 8, 10) << 13,
+                    Factor::E4M3 => (0..4).fold(0, |word, _| word << 8 | self.number(whole, 4, 3)),
+                    Factor::E5M2 => (0..4).fold(0, |word, _| word << 8 | self.number(whole, 5, 2)),
+                })
+            })
+        }
     }
-    let seconds = clock(start) - before;
-    let rate = f64::from(rounds) * 16.0 * 8.0 * 16.0 / seconds;
-    println!(
-        "{name:40} {:8.2} G multiply-adds/s, {:6.1} ns each",
-        rate / 1e9,
-        seconds / f64::from(rounds) * 1e9
-    );
-    black_box(d);
-}
 
-fn main() {
-    let mut seed = 1;
-    let a: [Register; 4] = std::array::from_fn(|_| numbers(&mut seed, true));
-    let b: [Register; 2] = std::array::from_fn(|_| numbers(&mut seed, true));
-    for (name, numerics) in [("Hopper", Numerics::HOPPER), ("Ampere", Numerics::AMPERE)] {
-        for accumulator in [Accumulator::F32, Accumulator::F16] {
-            let registers = if accumulator == Accumulator::F32 { 4 } else { 2 };
-            let form = FloatMatrix { factors: [Factor::F16; 2], accumulator, k: 16, sparse: false };
-            measure(&format!("{name}, HMMA.16816.{accumulator:?}, long way"), |d| {
-                let (a, b) = (black_box(&a), black_box(&b));
-                *d = mma::float_mma(form, numerics, a, b, &d[..registers], None).unwrap_or(*d);
-            });
-            #[cfg(target_arch = "x86_64")]
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c") {
-                // SAFETY: the processor has the features, as was just asked.
-                let mut scratch = unsafe { mma::avx2::Scratch::new() };
-                measure(&format!("{name}, HMMA.16816.{accumulator:?}, AVX2"), |d| {
-                    let operands: [&[Register]; 3] = [black_box(&a), black_box(&b), &d[..registers]];
-                    // SAFETY: as above.
-                    let result = unsafe { mma::avx2::float_mma(form, numerics, operands, &mut scratch) };
-                    *d = *result.unwrap_or(d);
-                });
+    /// The shortest of many runs of a product of so many multiply-adds.
+    fn measure(name: &str, products: usize, mut run: impl FnMut()) {
+        let mut best = f64::MAX;
+        for _ in 0..300 {
+            let start = Instant::now();
+            for _ in 0..16 {
+                run();
+            }
+            best = best.min(start.elapsed().as_secs_f64() / 16.0);
+        }
+        println!(
+            "{name:44} {:7.2} G multiply-adds/s, {:8.1} ns each",
+            products as f64 / best / 1e9,
+            best * 1e9
+        );
+    }
+
+    fn floats(scratch: &mut Option<Scratch>) {
+        let mut random = Random(1);
+        let units = [("Hopper", Numerics::HOPPER), ("Ampere", Numerics::AMPERE), ("Ada", Numerics::ADA_QMMA)];
+        let factors = [
+            (Factor::F16, 16),
+            (Factor::Bf16, 16),
+            (Factor::Tf32, 8),
+            (Factor::E4M3, 32),
+            (Factor::E5M2, 32),
+        ];
+        for (unit, numerics) in units {
+            for (factor, k) in factors.into_iter().filter(|(factor, _)| factor.is_fp8() == (unit == "Ada")) {
+                for accumulator in [Accumulator::F32, Accumulator::F16] {
+                    let form = FloatMatrix { factors: [factor; 2], accumulator, k, sparse: false };
+                    let Some(registers) = form.registers() else { continue };
+                    for whole in [false, true] {
+                        let (a, b) = (random.fragment(factor, whole), random.fragment(factor, whole));
+                        let (a, b) = (&a[..registers.a], &b[..registers.b]);
+                        let kind = if whole { "small whole" } else { "any" };
+                        let name = format!("{unit}, {factor:?} to {accumulator:?}, {kind}");
+                        let mut d = [[0; LANES]; 4];
+                        measure(&format!("{name}, plain"), 16 * 8 * k, || {
+                            let c = &d[..registers.c];
+                            let (a, b) = (black_box(a), black_box(b));
+                            d = mma::float_mma(form, numerics, a, b, c, None).unwrap_or(d);
+                        });
+                        let Some(scratch) = scratch else { continue };
+                        d = [[0; LANES]; 4];
+                        measure(&format!("{name}, AVX2"), 16 * 8 * k, || {
+                            let operands = [black_box(a), black_box(b), &d[..registers.c]];
+                            // SAFETY: there is room, so the processor has the features.
+                            d = *unsafe { mma::avx2::float_mma(form, numerics, operands, scratch) }
+                                .unwrap_or(&d);
+                        });
+                    }
+                }
             }
         }
     }
+
+    fn integers_and_doubles(scratch: &mut Option<Scratch>) {
+        let mut random = Random(2);
+        for (factor, k) in [(Integer::S8, 32), (Integer::U4, 64)] {
+            let form = IntegerMatrix { rows: 16, k, factors: [factor; 2], saturate: false, sparse: false };
+            let (a, b) = (random.fragment(Factor::F16, false), random.fragment(Factor::F16, false));
+            let (b, c) = (&b[..2], [[0; LANES]; 4]);
+            measure(&format!("{factor:?}, plain"), 16 * 8 * k, || {
+                black_box(mma::imma(form, black_box(&a), black_box(b), &c, None));
+            });
+            let Some(scratch) = scratch else { continue };
+            measure(&format!("{factor:?}, AVX2"), 16 * 8 * k, || {
+                // SAFETY: there is room, so the processor has the features.
+                black_box(unsafe { mma::avx2::imma(form, [black_box(&a), black_box(b), &c], scratch) });
+            });
+        }
+        let a: [Pair; 8] = [std::array::from_fn(|lane| (lane as f64).to_bits()); 8];
+        let (b, c) = ([a[0]; 4], [a[0]; 4]);
+        measure("FP64, plain", 16 * 8 * 16, || {
+            black_box(mma::dmma(16, 16, Rounding::Nearest, black_box(&a), black_box(&b), &c));
+        });
+        let Some(scratch) = scratch else { return };
+        measure("FP64, AVX2", 16 * 8 * 16, || {
+            // SAFETY: there is room, so the processor has the features.
+            black_box(unsafe { mma::avx2::dmma(16, 16, [black_box(&a), black_box(&b), &c], scratch) });
+        });
+    }
+
+    pub fn run() {
+        use std::is_x86_feature_detected as has;
+        let features = has!("avx2") && has!("f16c") && has!("fma");
+        // SAFETY: the processor has the features.
+        let mut scratch = features.then(|| unsafe { Scratch::new() });
+        floats(&mut scratch);
+        integers_and_doubles(&mut scratch);
+    }
+}
+
+fn main() {
+    #[cfg(target_arch = "x86_64")]
+    x86_64::run();
+    #[cfg(not(target_arch = "x86_64"))]
+    eprintln!("there is nothing to compare the plain forms with on this architecture");
 }

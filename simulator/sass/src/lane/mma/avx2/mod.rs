@@ -48,7 +48,7 @@ fn run<
             *passes = PASSES;
         }
     }
-    if !right.decode::<B, COUNT>(b) || !left.decode::<A, COUNT>(a) {
+    if !left.decode::<A, COUNT>(a) || !right.decode::<B, COUNT>(b) {
         return false;
     }
     let constants = Constants::new(numerics, HALF);
