@@ -221,3 +221,28 @@ fn the_vector_form_gives_the_same_bits() {
     }
     assert_eq!(compared, 2 * (4 + 2 + 2) + 16);
 }
+
+#[test]
+fn fp64_of_ordinary_numbers_goes_the_fast_way_and_gives_the_same_bits() {
+    let Some(mut scratch) = scratch() else {
+        eprintln!("skipped: this processor lacks AVX2, F16C or FMA");
+        return;
+    };
+    let mut random = Random(64);
+    let style = Style { exponent: 0, spread: 12, zeros: 1, wild: 0, few: false, whole: 0 };
+    let mut pairs = |count: usize| -> Vec<Pair> {
+        (0..count).map(|_| std::array::from_fn(|_| number(&mut random, &style, 11, 52))).collect()
+    };
+    for (rows, k) in [(8, 4), (16, 4), (16, 8), (16, 16)].into_iter().cycle().take(400) {
+        let (a, b, mut c) = (pairs(rows * k / 32), pairs(k / 4), pairs(rows / 4));
+        if rows == 8 {
+            // NaNs are for the plain way.
+            c[0][3] = f64::INFINITY.to_bits() | 1;
+        }
+        let plain = mma::dmma(rows, k, sass::lane::Rounding::Nearest, &a, &b, &c).expect("a form");
+        // SAFETY: there is room, so the processor has the features.
+        let quick = unsafe { mma::avx2::dmma(rows, k, [&a, &b, &c], &mut scratch) };
+        assert_eq!(quick.is_none(), rows == 8);
+        assert_same(quick, Some(&plain), rows / 4);
+    }
+}
