@@ -100,6 +100,17 @@ pub(crate) struct Core<'a> {
     pub(super) bindless: &'a [super::execute::bindless::Operand],
     /// Why [`Flow::Fault`] was returned.
     pub fault: Option<FaultKind>,
+    /// What compiled loops did.
+    pub(super) around: Around,
+}
+
+/// What compiled loops did, beside what the run's own counts say.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    pub instructions: u64,
+    pub lanes: u64,
+    /// The lanes of each member that stay in the loop.
+    pub remain: [u32; TEAM],
 }
 
 impl<'a> Core<'a> {
@@ -146,19 +157,21 @@ impl<'a> Core<'a> {
             faults: &page.faults,
             bindless: &page.bindless,
             fault: None,
+            around: Around::default(),
         })
     }
 
     /// What compiled code is given.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[inline(always)]
-    pub(super) fn frame(&self, places: &super::native::load::Places) -> super::native::Frame {
+    pub(super) fn frame(&self, places: *const super::native::load::Places) -> super::native::Frame {
         super::native::Frame {
             rows: self.rows.as_ptr(),
             warps: self.warps.as_ptr(),
             groups: self.team.groups.as_ptr(),
             count: self.team.count,
             places,
+            ledger: std::ptr::null_mut(),
         }
     }
 

@@ -80,6 +80,8 @@ pub(crate) enum Flow {
     Branch,
     /// The micro-operation moves program counters or waits: see [`super::control`].
     Control,
+    /// As after a branch that the lanes take that [`Core::around`] names: those that a compiled loop keeps.
+    Around,
     /// [`Core::fault`] says why the warp stops.
     Fault,
 }

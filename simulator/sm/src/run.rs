@@ -70,6 +70,24 @@ impl Chain {
         op.wrapping_add(length) <= self.stop
     }
 
+    /// Whether so many micro-operations from `op` on may be gone around: nobody is to be met, and there is time.
+    pub(super) fn goes_around(&self, op: *const Micro, length: usize) -> bool {
+        self.follows && self.holds(op, length) && self.count.at(self.number(op)) < self.left
+    }
+
+    /// A loop from `op` on was left behind its end, or will be, after so many instructions, which are counted elsewhere.
+    pub(super) fn went_around(&mut self, op: *const Micro, length: usize, instructions: i64) {
+        let number = self.number(op);
+        self.count.before = self.count.at(number) + instructions;
+        self.count.first = number + length;
+        self.count.settled += instructions;
+    }
+
+    /// The chain ends at the micro-operation so many behind `op`.
+    pub(super) fn end_at(&mut self, op: *const Micro, further: usize) {
+        self.at = op.wrapping_add(further);
+    }
+
     /// Number in the page of one of its micro-operations, or of the end.
     pub(super) fn number(&self, op: *const Micro) -> usize {
         op.addr().wrapping_sub(self.code.addr()) / size_of::<Micro>()
@@ -210,6 +228,13 @@ struct Branching {
     way: Option<Way>,
     /// Lanes that the guard keeps from it.
     skipped: u64,
+}
+
+/// The same of the lanes that a compiled loop keeps.
+fn lanes_around(core: &Core<'_>) -> Branching {
+    let kept = core.around.remain.iter().zip(&core.team.groups).take(core.team.count);
+    let all = kept.clone().all(|(remain, group)| remain == group);
+    Branching { taken: core.around.remain, way: all.then_some(Way::Taken), skipped: 0 }
 }
 
 fn lanes_of_branch(core: &mut Core<'_>, op: &Micro) -> Branching {
@@ -390,7 +415,7 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
             state.masks[core.member & (TEAM - 1)] = core.guarded(op);
             break flow;
         }
-        let branching = lanes_of_branch(core, op);
+        let branching = if flow == Flow::Around { lanes_around(core) } else { lanes_of_branch(core, op) };
         core.skipped += branching.skipped;
         state.masks = branching.taken;
         let way = match branching.way {
@@ -428,7 +453,8 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
     let last = if flow == Flow::Next { at } else { at + 1 };
     core.chain.count.settle(&core.team, state, last);
     state.executed = core.chain.count.settled;
-    state.lanes -= core.skipped;
+    state.instructions += core.around.instructions;
+    state.lanes = state.lanes + core.around.lanes - core.skipped;
     state.at = at;
     flow
 }

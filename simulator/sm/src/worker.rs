@@ -369,7 +369,7 @@ impl Worker {
             let ended = !whole || (flow == Flow::Next && state.at < PAGE_CODE && !counted);
             match flow {
                 Flow::Next => pc = here,
-                Flow::Branch => {
+                Flow::Branch | Flow::Around => {
                     let (taken, group) = (state.masks[0], team.groups[0]);
                     let target = code[state.at].payload;
                     if target & 15 != 0 {

@@ -145,6 +145,7 @@ pub(super) enum Condition {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Arithmetic {
     Add = 0x03,
+    Or = 0x0b,
     And = 0x23,
     Xor = 0x33,
     Move = 0x8b,
@@ -316,6 +317,34 @@ impl Assembler {
     /// `to = memory`, one byte.
     pub(super) fn load_byte(&mut self, to: General, memory: Memory) {
         self.general(false, &[0x0f, 0xb6], to.0, memory.into());
+    }
+
+    /// `memory = from`, of 64 bits.
+    pub(super) fn store_wide(&mut self, memory: Memory, from: General) {
+        self.general(true, &[0x89], from.0, memory.into());
+    }
+
+    /// `memory = from`, of 32 bits.
+    pub(super) fn store_narrow(&mut self, memory: Memory, from: General) {
+        self.general(false, &[0x89], from.0, memory.into());
+    }
+
+    /// `memory = memory + from`, of 64 bits.
+    pub(super) fn add_to_memory(&mut self, memory: Memory, from: General) {
+        self.general(true, &[0x01], from.0, memory.into());
+    }
+
+    /// `memory = memory + 1`, of 32 bits.
+    pub(super) fn increment(&mut self, memory: Memory) {
+        self.general(false, &[0xff], 0, memory.into());
+    }
+
+    /// `memory` = the larger of it and `from`, which is changed; of 32 bits.
+    pub(super) fn raise_memory(&mut self, memory: Memory, from: General) {
+        // CMP, then CMOVB.
+        self.general(false, &[0x3b], from.0, memory.into());
+        self.general(false, &[0x0f, 0x42], from.0, memory.into());
+        self.store_narrow(memory, from);
     }
 
     /// `memory = from`, one byte.

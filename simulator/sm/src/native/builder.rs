@@ -111,6 +111,8 @@ struct Slot {
     whole: bool,
     /// The instruction at hand uses it.
     held: bool,
+    /// It is for one name of a loop.
+    kept: bool,
     /// When it was last used.
     used: usize,
 }
@@ -149,6 +151,8 @@ pub(crate) struct Builder<'a> {
     whole: bool,
     /// What was read, and written in all lanes that run.
     log: Vec<(Name, bool)>,
+    /// What a loop keeps in registers, the first of all: it is stored in the end if it is written.
+    kept: Vec<(Name, bool)>,
     /// What loads read from.
     pub(super) bases: Vec<Base>,
     /// What is to be written behind the run.
@@ -166,6 +170,7 @@ impl<'a> Builder<'a> {
             guard: Truth::Always,
             whole: false,
             log: Vec::new(),
+            kept: Vec::new(),
             bases: Vec::new(),
             cold: Vec::new(),
         }
@@ -200,6 +205,71 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Gives names of a loop, with whether it writes them, registers of their own, and loads them.
+    ///
+    /// # Errors
+    /// They are too many to leave enough for anything else.
+    pub(super) fn keep(&mut self, names: &[(Name, bool)]) -> Emitted {
+        const MOST: usize = 8;
+        if names.len() > MOST {
+            return Err(Full);
+        }
+        for (number, (name, _)) in names.iter().enumerate() {
+            let register = self.value(*name, false)?;
+            debug_assert_eq!(usize::from(register.0), number, "they are the first");
+            self.slots[number].kept = true;
+            self.slots[number].held = false;
+        }
+        self.kept = names.to_vec();
+        Ok(())
+    }
+
+    /// Blends what a loop's lanes wrote into its registers.
+    pub(super) fn commit(&mut self) {
+        for number in 0..self.kept.len() {
+            let (name, _) = self.kept[number];
+            let Some(new) = self.find(name).filter(|new| *new != number) else { continue };
+            self.settle(new);
+            let register = Ymm(number as u8);
+            self.asm.blend(register, register, Ymm(new as u8), ACTIVE);
+            self.slots[new] = Slot::default();
+            self.slots[number].name = Some(name);
+        }
+    }
+
+    /// The lanes in which a branch is taken. Those that its guard keeps from it are counted.
+    pub(super) fn condition(&mut self, op: &Micro) -> Result<Truth, Full> {
+        self.time += 1;
+        self.guard = self.predicate(op.guard)?;
+        self.count_skipped();
+        let taken = match (self.guard, self.predicate(op.from[0])?) {
+            (guard, Truth::Always) => guard,
+            (Truth::Always, taken) => taken,
+            (guard, taken) => {
+                let (guard, taken) = (self.mask(guard)?, self.mask(taken)?);
+                Truth::Where(self.make(Vector::VPAND, guard, taken)?)
+            }
+        };
+        self.guard = Truth::Always;
+        Ok(taken)
+    }
+
+    /// Ends an instruction that was not emitted by [`Builder::emit`].
+    pub(super) fn let_go(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.held = false);
+    }
+
+    /// Stores what a loop kept and wrote.
+    pub(super) fn store_kept(&mut self) {
+        for number in 0..self.kept.len() {
+            if let (name, true) = self.kept[number] {
+                // Lanes that do not run hold what they held.
+                self.slots[number] = Slot { name: Some(name), dirty: true, whole: true, ..Slot::default() };
+                self.write_back(number);
+            }
+        }
+    }
+
     /// What was read so far, and with `true` what was written.
     pub(super) fn log(&self) -> impl Iterator<Item = (Name, bool)> {
         self.log.iter().copied()
@@ -228,6 +298,18 @@ impl<'a> Builder<'a> {
         match self.guard {
             Truth::Always => return,
             Truth::Never => self.asm.number(RAX, -1),
+            Truth::Where(_) | Truth::Unless(_) if self.masked => {
+                let (mask, vector) = match self.guard {
+                    Truth::Unless(mask) => (mask, Vector::VPAND),
+                    Truth::Where(mask) => (mask, Vector::VPANDN),
+                    Truth::Always | Truth::Never => return,
+                };
+                self.asm.vector(vector, SCRATCH, mask, ACTIVE);
+                self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), SCRATCH);
+                self.asm.count_ones(RAX, RAX);
+                self.asm.wide(Arithmetic::Add, SKIPPED, RAX);
+                return;
+            }
             Truth::Where(mask) => {
                 self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask);
                 self.asm.not(RAX);
@@ -310,7 +392,10 @@ impl<'a> Builder<'a> {
 
     /// A register without content, until the instruction ends.
     pub(super) fn temporary(&mut self) -> Result<Ymm, Full> {
-        let free = (0..VALUES).find(|number| self.slots[*number].name.is_none() && !self.slots[*number].held);
+        let free = (0..VALUES).find(|number| {
+            let slot = &self.slots[*number];
+            slot.name.is_none() && !slot.held && !slot.kept
+        });
         let number = match free {
             Some(number) => number,
             None => {
@@ -321,7 +406,7 @@ impl<'a> Builder<'a> {
                     (!dead, slot.used)
                 };
                 let victim = (0..VALUES)
-                    .filter(|number| !self.slots[*number].held)
+                    .filter(|number| !self.slots[*number].held && !self.slots[*number].kept)
                     .min_by_key(|number| rank(&self.slots[*number]))
                     .ok_or(Full)?;
                 if self.slots[victim].dirty {
@@ -417,6 +502,7 @@ impl<'a> Builder<'a> {
             && self.guard == Truth::Always
             && let Some(number) = self.find(name)
             && !self.slots[number].held
+            && !self.slots[number].kept
         {
             self.slots[number] = Slot { held: true, used: self.time, ..Slot::default() };
             return Ok(Ymm(number as u8));
@@ -479,8 +565,15 @@ impl<'a> Builder<'a> {
             self.slots[number].dirty = false;
             self.slots[number].loose = false;
         }
-        self.slots[usize::from(register.0)] =
-            Slot { name: Some(name), dirty: true, loose, whole: self.whole, held: true, used: self.time };
+        self.slots[usize::from(register.0)] = Slot {
+            name: Some(name),
+            dirty: true,
+            loose,
+            whole: self.whole,
+            held: true,
+            kept: false,
+            used: self.time,
+        };
         Ok(())
     }
 

@@ -105,6 +105,9 @@ pub(super) struct Live {
     before: Vec<Names>,
 }
 
+/// Predicates of a warp, uniform ones included.
+const PREDICATES: u8 = 16;
+
 /// Registers of the longest source of [`Reach::Sources`].
 const SPAN: u16 = 4;
 
@@ -190,6 +193,21 @@ impl Live {
     /// Whether something may read what the name holds before the instruction of that number.
     pub(super) fn lives(&self, name: Name, number: usize) -> bool {
         self.before.get(number).is_none_or(|names| names.has(name))
+    }
+
+    /// What a loop keeps, with whether it writes it: what the next turn or the code behind reads of what it writes.
+    pub(super) fn kept(&self, start: usize, end: usize) -> Vec<(Name, bool)> {
+        let mut written = Names::NONE;
+        for facts in self.facts.get(start..end).unwrap_or(&[]) {
+            written = written.or(facts.writes);
+        }
+        let rows = (0..Names::ROWS).map(|row| Name::Row(row as u16));
+        let predicates = (0..PREDICATES).map(Name::Predicate);
+        let needed = |name: &Name| self.lives(*name, start) || self.lives(*name, end);
+        rows.chain(predicates)
+            .filter(|name| written.has(*name) && needed(name))
+            .map(|name| (name, true))
+            .collect()
     }
 
     /// How many instructions from `start` on until the last one before `end` that reads it; 0 if there is none.

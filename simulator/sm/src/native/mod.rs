@@ -17,6 +17,7 @@ mod builder;
 pub(crate) mod emit;
 mod liveness;
 pub(crate) mod load;
+pub(crate) mod loops;
 mod memory;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -72,6 +73,18 @@ struct Run {
     code: AtomicPtr<u8>,
     /// What its loads read from; there before the code is.
     bases: OnceLock<Vec<load::Base>>,
+    /// The loop that begins with it.
+    around: Option<Loop>,
+}
+
+/// A loop of a page.
+#[derive(Debug)]
+struct Loop {
+    length: usize,
+    /// Instructions of each of its parts.
+    parts: [u64; loops::PARTS],
+    /// Null as long as there is none.
+    code: AtomicPtr<u8>,
 }
 
 /// What a run has written so far, and what its loads read from: a load is of a run that does not change its base before.
@@ -169,6 +182,11 @@ impl Runs {
                     entered: AtomicU32::new(0),
                     code: AtomicPtr::default(),
                     bases: OnceLock::new(),
+                    around: loops::find(code, &found.known, page, start).map(|end| Loop {
+                        length: end + 1 - start,
+                        parts: loops::lengths(&found.known[start..=end]),
+                        code: AtomicPtr::default(),
+                    }),
                 });
                 found.of[start] = found.runs.len() as u16;
             }
@@ -217,6 +235,16 @@ impl Runs {
             run.bases.get_or_init(|| bases);
             run.code.store(place.as_ptr(), Ordering::Release);
         }
+        let Some(around) = &run.around else { return };
+        let end = run.start + around.length;
+        let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
+            return;
+        };
+        if let Some(bytes) = loops::translate(ops, known, run.start, live)
+            && let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes))
+        {
+            around.code.store(place.as_ptr(), Ordering::Release);
+        }
     }
 }
 
@@ -232,6 +260,8 @@ pub(super) struct Frame {
     pub count: usize,
     /// Where loads read.
     pub places: *const load::Places,
+    /// What loops leave.
+    pub ledger: *mut loops::Ledger,
 }
 
 /// Compiled code: how many lanes guards kept from instructions.
@@ -246,6 +276,15 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     let Some(run) = page.runs.at(core.chain.number(op)) else {
         return core.fail(super::fault::FaultKind::UnknownInstruction);
     };
+    if let Some(around) = &run.around
+        && core.chain.goes_around(op, around.length)
+    {
+        let code = around.code.load(Ordering::Acquire);
+        if !code.is_null() {
+            // SAFETY: as below.
+            return unsafe { go_around(core, op, around, std::mem::transmute::<*mut u8, Native>(code)) };
+        }
+    }
     if core.chain.holds(op, run.length) {
         let code = run.code.load(Ordering::Acquire);
         if !code.is_null() {
@@ -271,26 +310,71 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     unsafe { (run.first)(core, op) }
 }
 
+/// Runs a loop.
+///
+/// # Safety
+/// As for [`enter`]; `code` is the loop's.
+unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> Flow {
+    let mut ledger = loops::Ledger::default();
+    let frame = Frame { ledger: &raw mut ledger, ..core.frame(std::ptr::null()) };
+    // SAFETY: as in [`enter`]; a loop reads nothing from memory but rows and predicates.
+    core.skipped += unsafe { code(&frame) };
+    let mut most = 0;
+    let mut stay = false;
+    for (member, left) in ledger.members.iter().enumerate().take(core.team.count) {
+        let parts = left.turns.iter().zip(around.parts);
+        let instructions = parts.map(|(turns, length)| u64::from(*turns) * length).sum();
+        core.around.instructions += instructions;
+        most = most.max(instructions);
+        core.around.remain[member] = left.remain;
+        stay |= left.remain != 0;
+    }
+    core.around.lanes +=
+        ledger.lanes.iter().zip(around.parts).map(|(lanes, length)| lanes * length).sum::<u64>();
+    core.chain.went_around(op, around.length, most as i64);
+    if stay {
+        core.chain.end_at(op, around.length - 1);
+        return Flow::Around;
+    }
+    // SAFETY: the caller's promise, and all of the loop lies before the run's stop.
+    unsafe { run::go_on(core, op, around.length) }
+}
+
 /// The code of a run, and what its loads read from.
 type Translated = (Vec<u8>, Vec<load::Base>);
 
-/// A function for a run: all members of a team, and of each eight lanes at a time.
-fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Translated> {
-    use Arithmetic::{Move, Test, Xor};
-    let (rows, warps, groups, count, quarters) = (RBP, R12, RBX, R13, RDI);
-    let mut asm = Assembler::default();
-    let saved = [RBX, RBP, R12, R13, R14, R15];
-    for register in saved {
+const SAVED: [assembler::General; 6] = [RBX, RBP, R12, R13, R14, R15];
+
+/// What all compiled functions begin with.
+fn prologue(asm: &mut Assembler) {
+    for register in SAVED {
         asm.push(register);
     }
-    asm.load_wide(rows, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
-    asm.load_wide(warps, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
-    asm.load_wide(groups, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
-    asm.load_wide(count, at(RDI, std::mem::offset_of!(Frame, count) as i32));
-    asm.load_wide(load::PLACES, at(RDI, std::mem::offset_of!(Frame, places) as i32));
+    asm.load_wide(RBP, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
+    asm.load_wide(R12, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
+    asm.load_wide(RBX, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
+    asm.load_wide(R13, at(RDI, std::mem::offset_of!(Frame, count) as i32));
     asm.address(builder::CONSTANTS, std::ptr::from_ref(&NUMBERS).addr() as u64);
     asm.address(EIGHTS, lanes::eights().as_ptr().addr() as u64);
-    asm.wide(Xor, SKIPPED, SKIPPED);
+    asm.wide(Arithmetic::Xor, SKIPPED, SKIPPED);
+}
+
+/// What they end with.
+fn restore(asm: &mut Assembler) {
+    asm.zero_upper();
+    for register in SAVED.into_iter().rev() {
+        asm.pop(register);
+    }
+    asm.ret();
+}
+
+/// A function for a run: all members of a team, and of each eight lanes at a time.
+fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Translated> {
+    use Arithmetic::{Move, Test};
+    let (rows, warps, groups, count, quarters) = (RBP, R12, RBX, R13, RDI);
+    let mut asm = Assembler::default();
+    prologue(&mut asm);
+    asm.load_wide(load::PLACES, at(RDI, std::mem::offset_of!(Frame, places) as i32));
 
     // Uniform registers are written whichever lanes run.
     let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
@@ -321,11 +405,7 @@ fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live
     asm.add_number(count, -1);
     asm.jump_if(Condition::NotZero, member);
     asm.wide(Move, RAX, SKIPPED);
-    asm.zero_upper();
-    for register in saved.into_iter().rev() {
-        asm.pop(register);
-    }
-    asm.ret();
+    restore(&mut asm);
 
     asm.place(partial);
     if !uniform {
