@@ -281,7 +281,10 @@ handlers! {
     Mufu = |core, op, mask| {
         let (keep, flip) = marks(op.extra.into(), 1);
         let function = Function::from_code(op.payload as u32).unwrap_or(Function::Rcp);
-        core.map1_slow(op, mask, |v| mufu::mufu(function, (v & keep) ^ flip))
+        // What all lanes have in common, such as a divisor of the launch, is computed once.
+        let first = core.lowest(op.b, mask);
+        let common = mufu::mufu(function, (first & keep) ^ flip);
+        core.map1_slow(op, mask, |v| if v == first { common } else { mufu::mufu(function, (v & keep) ^ flip) })
     };
     /// MUFU of a half.
     MufuHalf = |core, op, mask| {

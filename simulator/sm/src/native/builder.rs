@@ -225,16 +225,23 @@ impl<'a> Builder<'a> {
     }
 
     /// Blends what a loop's lanes wrote into its registers.
-    pub(super) fn commit(&mut self) {
+    ///
+    /// # Errors
+    /// There is no register to do it with.
+    pub(super) fn commit(&mut self) -> Emitted {
         for number in 0..self.kept.len() {
             let (name, _) = self.kept[number];
-            let Some(new) = self.find(name).filter(|new| *new != number) else { continue };
-            self.settle(new);
+            if self.slots[number].name.is_some() {
+                continue;
+            }
+            // It may be in memory by now.
+            let new = self.value(name, false)?;
             let register = Ymm(number as u8);
-            self.asm.blend(register, register, Ymm(new as u8), ACTIVE);
-            self.slots[new] = Slot::default();
+            self.asm.blend(register, register, new, ACTIVE);
+            self.slots[usize::from(new.0)] = Slot::default();
             self.slots[number].name = Some(name);
         }
+        Ok(())
     }
 
     /// The lanes in which a branch is taken. Those that its guard keeps from it are counted.

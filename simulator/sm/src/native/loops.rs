@@ -4,7 +4,8 @@
 //! on the way, all of it arithmetic. What the next turn or the code behind needs is kept in registers of its own, and blended
 //! there in the lanes that still run; everything else lives for one turn. Eight lanes go around without the other lanes of their
 //! warp, which they cannot tell, since nothing in such a loop looks at others. At the end all lanes stand behind the loop, or at
-//! its beginning if they used up their turns. Counts are those of lanes that go around together.
+//! its beginning if they used up their turns. Counts are those of lanes that go around together: what stands behind the loop
+//! is executed once by all of them, where handlers have each come there by itself.
 
 use super::super::core::TEAM;
 use super::super::micro::{Micro, PredicateIn};
@@ -153,7 +154,7 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
             builder.emit(op, known.emit?).ok()?;
             continue;
         }
-        builder.commit();
+        builder.commit().ok()?;
         let last = part + 1 == parts;
         // What is left is what takes the branch back, and what does not take the others.
         let taken = builder.condition(op).ok()?;

@@ -9,7 +9,8 @@
 //! has no such function ends a run, and so does whatever is jumped to. The first micro-operation of a run gets another
 //! handler, [`enter`]; all others stay, so that code may be entered anywhere, and stops wherever it has to.
 //!
-//! Compiled code is as good as the handlers bit for bit, and leaves the same counts. Where the system does not let memory be
+//! Compiled code is as good as the handlers bit for bit, and counts the same instructions, with one exception that
+//! [`loops`] tells. Where the system does not let memory be
 //! executed, or the processor has no AVX2, there is none.
 
 mod assembler;
@@ -276,7 +277,9 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     let Some(run) = page.runs.at(core.chain.number(op)) else {
         return core.fail(super::fault::FaultKind::UnknownInstruction);
     };
+    // A seeded run counts what it would without compiled code, since clocks show it.
     if let Some(around) = &run.around
+        && core.caches.random.is_none()
         && core.chain.goes_around(op, around.length)
     {
         let code = around.code.load(Ordering::Acquire);
