@@ -53,7 +53,7 @@ mod worker;
 
 pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
-pub use lower::executes;
+pub use lower::{compiles, executes};
 pub use processor::{Compile, Configuration, Processor};
 pub use profile::{Executed, Observe, Observed, Ran, Traffic};
 pub use texture::{DescriptorPool, Textures};

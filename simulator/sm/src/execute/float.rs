@@ -122,7 +122,7 @@ handlers! {
     };
     /// FMUL to nearest. A result that was rounded to the smallest normal number may have to be flushed: rare, and
     /// left to the lane function.
-    Fmul<const FLUSH: bool, const MARKS: bool> [emit::float_multiply, if !FLUSH] = |core, op| {
+    Fmul<const FLUSH: bool, const MARKS: bool> [emit::float_multiply::<FLUSH>] = |core, op| {
         let (ma, mb) = (marks(op.extra.into(), 0), marks(op.extra.into(), 1));
         core.rows3(op, |a, b, _| {
             let mut out = [0; LANES];
@@ -158,7 +158,7 @@ handlers! {
         Flow::Next
     };
     /// FFMA to nearest; see [`Fmul`].
-    Ffma<const FLUSH: bool, const MARKS: bool> [emit::float_multiply_add, if !FLUSH] = |core, op| {
+    Ffma<const FLUSH: bool, const MARKS: bool> [emit::float_multiply_add::<FLUSH>] = |core, op| {
         let all = [0, 1, 2].map(|slot| marks(op.extra.into(), slot));
         core.rows3(op, |a, b, c| {
             let mut out = [0; LANES];

@@ -57,7 +57,7 @@ pub(crate) fn shift_code(kind: ShiftKind) -> u64 {
 }
 
 #[inline(always)]
-const fn shift_kind(code: u64) -> ShiftKind {
+pub(crate) const fn shift_kind(code: u64) -> ShiftKind {
     ShiftKind {
         direction: if code & 1 != 0 { Direction::Right } else { Direction::Left },
         wide: code & 2 != 0,
@@ -296,6 +296,11 @@ handlers! {
     };
     /// SHF with everything.
     Shf = |core, op| {
+        let kind = shift_kind(op.payload);
+        core.team3(op, |a, b, c| integer::shf(a, b, c, kind))
+    };
+    /// The same of a pair that is shifted by 32 at most.
+    ShfWord [emit::shift_words] = |core, op| {
         let kind = shift_kind(op.payload);
         core.team3(op, |a, b, c| integer::shf(a, b, c, kind))
     };

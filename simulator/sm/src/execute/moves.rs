@@ -155,7 +155,7 @@ handlers! {
         put_same(core, op, mask, value >> op.payload)
     };
     /// SRZ.
-    Zero = |core, op, mask| put_same(core, op, mask, 0);
+    Zero [emit::zero] = |core, op, mask| put_same(core, op, mask, 0);
     /// SR_VIRTUALSMID.
     MultiprocessorNumber = |core, op, mask| {
         let value = multiprocessor(core);

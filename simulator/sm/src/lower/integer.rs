@@ -281,7 +281,7 @@ fn shf(r: &mut Reader<'_>) -> Read<Micro> {
     };
     let direction = if r.flag(F::Direction) { Direction::Right } else { Direction::Left };
     let kind = ShiftKind { direction, wide, sign, wrap: r.flag(F::Wrap), high: r.flag(F::High) };
-    let mut micro = r.micro::<x::Shf>();
+    let mut micro = if wide { r.micro::<x::Shf>() } else { r.micro::<x::ShfWord>() };
     micro.d = r.to(0, 1)?;
     micro.a = r.plain(1, 1)?;
     let count = match r.operand(2)? {

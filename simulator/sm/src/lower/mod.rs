@@ -100,6 +100,13 @@ pub fn executes(instruction: &sass::Instruction) -> Result<(), String> {
         .map_err(|(kind, _)| kind.to_string())
 }
 
+/// Whether the instruction has a form in compiled code, on this machine.
+#[must_use]
+pub fn compiles(instruction: &sass::Instruction) -> bool {
+    let lowered = one(instruction, Features::detect(), 255, &mut Pool::default());
+    lowered.is_ok_and(|(_, known)| known.emit.is_some())
+}
+
 /// Lowers one instruction; if it cannot run, its fault and the micro-operation that raises it.
 fn one(
     instruction: &sass::Instruction,

@@ -139,12 +139,14 @@ impl<'a> Reader<'a> {
 
     /// The same, compiled once: for what gains nothing from vector instructions or is rare.
     pub(super) fn plain_handler<T: Execute>(&self) -> Handler {
-        Features::plain::<T>()
+        let handler = Features::plain::<T>();
+        self.emits.borrow_mut().push((handler, T::EMIT));
+        handler
     }
 
     /// A micro-operation of that kind, without operands yet, compiled once.
     pub(super) fn plain_micro<T: Execute>(&self) -> Micro {
-        Micro::new(Features::plain::<T>())
+        Micro::new(self.plain_handler::<T>())
     }
 
     /// A micro-operation of that kind, without operands yet.

@@ -111,6 +111,9 @@ vectors! {
     VPMAXSD 1 2 0x3d;
     VPMAXUD 1 2 0x3f;
     VPMULLD 1 2 0x40;
+    VPSRLVD 1 2 0x45;
+    VPSRAVD 1 2 0x46;
+    VPSLLVD 1 2 0x47;
     VPBROADCASTD 1 2 0x58;
     VPMASKMOVD 1 2 0x8c;
     VPGATHERDD 1 2 0x90;
@@ -426,6 +429,11 @@ impl Assembler {
     /// Returns.
     pub(super) fn ret(&mut self) {
         self.byte(0xc3);
+    }
+
+    /// Calls the function that a register names.
+    pub(super) fn call(&mut self, function: General) {
+        self.general(false, &[0xff], 2, Operand::Register(Ymm(function.0)));
     }
 
     /// A place to be jumped to, not yet known.

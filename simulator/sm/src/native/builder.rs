@@ -9,9 +9,10 @@
 
 use super::super::micro::{Micro, PredicateIn, PredicateOut, RowIndex};
 use super::assembler::{
-    Arithmetic, Assembler, General, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDX, RSI, Vector, Ymm,
-    at,
+    Arithmetic, Assembler, Condition, General, Label, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDI,
+    RDX, RSI, RSP, Vector, Ymm, at,
 };
+use super::emit::Help;
 use super::load::{Base, Cold};
 
 /// Numbers that compiled code reads.
@@ -30,11 +31,14 @@ pub(super) enum Number {
     Exponent,
     LowHalf,
     Float65536,
-    NibbleMask,
+    SmallestNormal,
+    /// Ones in five bits.
+    Five,
+    ThirtyTwo,
 }
 
 impl Number {
-    const COUNT: usize = 9;
+    const COUNT: usize = 11;
     const fn value(self) -> u32 {
         match self {
             Self::Zero => 0,
@@ -45,7 +49,9 @@ impl Number {
             Self::Exponent => 0x7f80_0000,
             Self::LowHalf => 0xffff,
             Self::Float65536 => 65536_f32.to_bits(),
-            Self::NibbleMask => 0x0f0f_0f0f,
+            Self::SmallestNormal => 1 << 23,
+            Self::Five => 31,
+            Self::ThirtyTwo => 32,
         }
     }
 }
@@ -60,7 +66,9 @@ pub(super) static NUMBERS: Numbers = {
         Number::Exponent,
         Number::LowHalf,
         Number::Float65536,
-        Number::NibbleMask,
+        Number::SmallestNormal,
+        Number::Five,
+        Number::ThirtyTwo,
     ];
     let mut numbers = [[0; 8]; Number::COUNT];
     let mut i = 0;
@@ -157,6 +165,17 @@ pub(crate) struct Builder<'a> {
     pub(super) bases: Vec<Base>,
     /// What is to be written behind the run.
     pub(super) cold: Vec<Cold>,
+    calls: Vec<Call>,
+}
+
+/// A call for rare lanes, which is written behind the run.
+#[derive(Debug)]
+struct Call {
+    here: Label,
+    back: Label,
+    help: Help,
+    /// Three sources and the result.
+    registers: [Ymm; 4],
 }
 
 impl<'a> Builder<'a> {
@@ -173,6 +192,7 @@ impl<'a> Builder<'a> {
             kept: Vec::new(),
             bases: Vec::new(),
             cold: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -198,8 +218,53 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// Lets `help` compute a result anew where any lane of a mask holds.
+    pub(super) fn call_where(&mut self, mask: Ymm, help: Help, registers: [Ymm; 4]) {
+        let (here, back) = (self.asm.label(), self.asm.label());
+        self.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask);
+        self.asm.narrow(Arithmetic::Test, RAX, RAX);
+        self.asm.jump_if(Condition::NotZero, here);
+        self.asm.place(back);
+        self.calls.push(Call { here, back, help, registers });
+    }
+
+    fn write_call(&mut self, call: &Call) {
+        // What the called function may change, and the stack aligned as it expects it: see `prologue`.
+        const SAVED: [General; 8] = [RCX, RDX, RSI, RDI, R8, R9, R10, R11];
+        const BYTES: i32 = 16 * 32 + 8;
+        self.asm.place(call.here);
+        for register in SAVED {
+            self.asm.push(register);
+        }
+        self.asm.add_number(RSP, -BYTES);
+        for number in 0..16 {
+            self.asm.store(at(RSP, 32 * i32::from(number)), Ymm(number));
+        }
+        self.asm.wide(Arithmetic::Move, RDI, RSP);
+        self.asm.number(RSI, i32::from_le_bytes(call.registers.map(|register| register.0)));
+        self.asm.address(RAX, call.help as usize as u64);
+        self.asm.zero_upper();
+        self.asm.call(RAX);
+        for number in 0..16 {
+            self.asm.load(Ymm(number), at(RSP, 32 * i32::from(number)));
+        }
+        self.asm.add_number(RSP, BYTES);
+        for register in SAVED.into_iter().rev() {
+            self.asm.pop(register);
+        }
+        self.asm.jump(call.back);
+    }
+
+    /// Whether there is something to be written behind the run.
+    pub(super) fn has_cold(&self) -> bool {
+        !self.cold.is_empty() || !self.calls.is_empty()
+    }
+
     /// Writes what belongs behind the run.
     pub(super) fn write_cold(&mut self) {
+        for call in std::mem::take(&mut self.calls) {
+            self.write_call(&call);
+        }
         for cold in std::mem::take(&mut self.cold) {
             cold.write(self);
         }

@@ -1,7 +1,12 @@
 //! What micro-operations become: the same as their handlers in [`super::super::execute`] compute, in instructions of AVX2
 //! for eight lanes. A test runs everything that is here beside the handlers.
 
+use sass::lane::float;
+use sass::lane::integer::Direction;
+use sass::lane::{FloatMode, Rounding, Sign, Subnormals};
+
 use super::super::execute::float::marks;
+use super::super::execute::integer::shift_kind;
 use super::super::micro::{Micro, PredicateOut, RowIndex};
 use super::assembler::{Operand, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_SIGNED, Vector, Ymm};
 use super::builder::{Builder, Emitted, Full, Number, Truth, UNORDERED};
@@ -482,6 +487,70 @@ pub(crate) fn funnel_right(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     b.put(op.d, out)
 }
 
+/// SHF of a pair that is shifted by 32 at most: counts above leave nothing, or the sign.
+pub(crate) fn shift_words(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+    let kind = shift_kind(op.payload);
+    let right = kind.direction == Direction::Right;
+    let count = b.bits(op.b)?;
+    let count = if kind.wrap {
+        let ones = b.number(Number::Five);
+        b.make(Vector::VPAND, count, ones)?
+    } else {
+        let most = b.number(Number::ThirtyTwo);
+        b.make(Vector::VPMINUD, count, most)?
+    };
+    let (along, other) =
+        if right { (Vector::VPSRLVD, Vector::VPSLLVD) } else { (Vector::VPSLLVD, Vector::VPSRLVD) };
+    // The word that nothing is shifted into, or both.
+    if kind.high == right {
+        let signed = right && kind.sign == Sign::Signed;
+        let from = b.bits(if right { op.c } else { op.a })?;
+        let out = b.make(if signed { Vector::VPSRAVD } else { along }, from, count)?;
+        return b.put(op.d, out);
+    }
+    let (from, into) = if right { (op.a, op.c) } else { (op.c, op.a) };
+    let (from, into) = (b.bits(from)?, b.bits(into)?);
+    let most = b.temporary()?;
+    let all = b.number(Number::ThirtyTwo);
+    b.asm.load(most, all);
+    apply(b, Vector::VPSUBD, most, count);
+    let part = b.make(other, into, most)?;
+    let out = b.make(along, from, count)?;
+    apply(b, Vector::VPOR, out, part);
+    b.release(most);
+    b.release(part);
+    b.put(op.d, out)
+}
+
+/// Copies as many registers as `extra` says.
+pub(crate) fn copy_rows(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+    let mut outs = Vec::new();
+    for word in 0..u16::from(op.extra) {
+        let from = b.bits_operand(op.b.plus(word))?;
+        let out = b.temporary()?;
+        b.asm.load(out, from);
+        outs.push(out);
+    }
+    for (word, out) in outs.into_iter().enumerate() {
+        b.put(op.d.plus(word as u16), out)?;
+    }
+    Ok(())
+}
+
+/// SRZ into one register or two.
+pub(crate) fn zero(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+    if flag(op, 1) {
+        // A uniform register, which all lanes write whichever run.
+        return Err(Full);
+    }
+    for word in 0..=u16::from(flag(op, 0)) {
+        let out = b.temporary()?;
+        b.asm.vector(Vector::VPXOR, out, out, out);
+        b.put(op.d.plus(word), out)?;
+    }
+    Ok(())
+}
+
 pub(crate) fn scaled_add(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     let x = b.bits(op.a)?;
     let y = b.bits_operand(op.b)?;
@@ -771,9 +840,27 @@ pub(crate) fn float_add<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> E
     b.put_float(op.d, out)
 }
 
-pub(crate) fn float_multiply(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+/// Flushes a product or a sum of one to which `sources` led. A result that was rounded to the smallest normal number may
+/// have to be flushed, which is rare, and left to `help`.
+fn flush_result(b: &mut Builder<'_>, out: Ymm, sources: [Ymm; 3], help: Help) -> Result<Ymm, Full> {
+    let magnitude = b.number(Number::Magnitude);
+    let least = b.make(Vector::VPAND, out, magnitude)?;
+    let smallest = b.number(Number::SmallestNormal);
+    apply(b, Vector::VPCMPEQD, least, smallest);
+    b.call_where(least, help, [sources[0], sources[1], sources[2], out]);
+    b.release(least);
+    flushed(b, out)
+}
+
+pub(crate) fn float_multiply<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     let (mut mx, mut my) = (marks_of(op.extra.into(), 0), marks_of(op.extra.into(), 1));
     let (mut x, mut y) = (op.a, op.b);
+    if FLUSH {
+        let (x, y) = (marked::<true>(b, x, mx)?, marked::<true>(b, y, my)?);
+        let out = b.make(Vector::VMULPS, x, y)?;
+        let out = flush_result(b, out, [x, y, y], help_multiply)?;
+        return b.put_float(op.d, out);
+    }
     if (b.is_near(y) && !b.is_near(x)) || my.negate || x.is_pool() {
         (x, y, mx, my) = (y, x, my, mx);
     }
@@ -785,9 +872,17 @@ pub(crate) fn float_multiply(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     b.put_float(op.d, out)
 }
 
-pub(crate) fn float_multiply_add(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+pub(crate) fn float_multiply_add<const FLUSH: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     let [mut mx, mut my, mz] = [0, 1, 2].map(|slot| marks_of(op.extra.into(), slot));
     let (mut x, mut y) = (op.a, op.b);
+    if FLUSH {
+        let (x, y, z) = (marked::<true>(b, x, mx)?, marked::<true>(b, y, my)?, marked::<true>(b, op.c, mz)?);
+        let out = b.temporary()?;
+        b.asm.load(out, z);
+        b.asm.vector(Vector::VFMADD231PS, out, x, y);
+        let out = flush_result(b, out, [x, y, z], help_multiply_add)?;
+        return b.put_float(op.d, out);
+    }
     if (b.is_near(y) && !b.is_near(x)) || x.is_pool() {
         (x, y, mx, my) = (y, x, my, mx);
     }
@@ -808,6 +903,36 @@ pub(crate) fn float_multiply_add(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     };
     b.asm.vector(vector, out, x, y);
     b.put_float(op.d, out)
+}
+
+/// What a call of [`Builder::call_where`] computes: `registers` are all vector registers, of which `numbers` names three
+/// sources and a result, a byte each.
+pub(super) type Help = unsafe extern "sysv64" fn(registers: *mut [[u32; 8]; 16], numbers: u32);
+
+/// Computes all lanes of a result anew.
+///
+/// # Safety
+/// As for [`Help`].
+unsafe fn help(registers: *mut [[u32; 8]; 16], numbers: u32, f: impl Fn(u32, u32, u32) -> u32) {
+    // SAFETY: compiled code saved the registers there, and waits.
+    let registers = unsafe { &mut *registers };
+    let [x, y, z, out] = numbers.to_le_bytes().map(|number| usize::from(number & 15));
+    for lane in 0..8 {
+        registers[out][lane] = f(registers[x][lane], registers[y][lane], registers[z][lane]);
+    }
+}
+
+const FLUSHING: FloatMode =
+    FloatMode { rounding: Rounding::Nearest, subnormals: Subnormals::Flush, saturate: false };
+
+unsafe extern "sysv64" fn help_multiply(registers: *mut [[u32; 8]; 16], numbers: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { help(registers, numbers, |x, y, _| float::fmul(x, y, FLUSHING)) };
+}
+
+unsafe extern "sysv64" fn help_multiply_add(registers: *mut [[u32; 8]; 16], numbers: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { help(registers, numbers, |x, y, z| float::ffma(x, y, z, FLUSHING)) };
 }
 
 /// VCMPPS's number for each of FSETP's comparisons.

@@ -180,6 +180,12 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
     builder.asm.jump_if(Condition::NotZero, head);
     builder.asm.place(done);
     builder.store_kept();
+    let (cold, behind) = (builder.has_cold(), builder.asm.label());
+    if cold {
+        builder.asm.jump(behind);
+        builder.write_cold();
+        builder.asm.place(behind);
+    }
 
     asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), ACTIVE);
     // A warp goes around as often as any of its lanes.

@@ -437,11 +437,9 @@ fn body(
         builder.emit(op, known.emit?).ok()?;
     }
     builder.finish(|name| live.lives(name, end));
-    let hot = std::mem::take(&mut builder.cold);
-    if masked || !hot.is_empty() {
+    if masked || builder.has_cold() {
         builder.asm.jump(next);
     }
-    builder.cold = hot;
     builder.write_cold();
     Some(builder.bases)
 }

@@ -83,9 +83,6 @@ fn one_in(times: u64, state: &mut u64) -> bool {
     random(state).is_multiple_of(times)
 }
 
-/// The first of them concern single lanes and are compiled in their usual forms.
-const SMALL: usize = 18;
-
 fn forms(arch: Arch) -> Vec<Vec<Instruction>> {
     let one = |op: &Op| -> Vec<Instruction> {
         let rows = lab::rows_of(*op, arch);
@@ -234,8 +231,7 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
     // Small ones are likely to be loops that are compiled as such: of few registers, arithmetic of single lanes alone.
     let small = one_in(2, state);
     let (range, length) =
-        if small { ((4, 2), 1 + random(state) % 14) } else { ((COUNT, 5), 4 + random(state) % 90) };
-    let forms = if small { &forms[..SMALL.min(forms.len())] } else { forms };
+        if small { ((4, 2), 1 + random(state) % 24) } else { ((COUNT, 5), 4 + random(state) % 90) };
     let mut exits = Vec::new();
     for _ in 0..length {
         if !small && one_in(8, state) {
@@ -247,9 +243,10 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
             f.words.push(NOTHING);
         }
         let mnemonic = &forms[random(state) as usize % forms.len()];
-        // The first forms are those without modifiers, of which most are compiled.
-        let among = if small { mnemonic.len().min(8) } else { mnemonic.len() };
-        let instruction = &mnemonic[random(state) as usize % among];
+        let instruction = &mnemonic[random(state) as usize % mnemonic.len()];
+        if small && (instruction.row.uniform_guard || !nv_sm::compiles(instruction)) {
+            continue;
+        }
         if let Some(word) = vary(instruction, range, state) {
             f.words.push(word);
         }
