@@ -4,9 +4,9 @@
 //! A product of two narrow factors is exact in FP32, and so is its scaling by a power of two, as long as the
 //! exponents keep away from the ends of the range. Scaled so that the last kept place weighs one, cutting a
 //! term off toward zero is the conversion to an integer, and the sum is an integer sum: see `step`. The largest exponent
-//! is that of sums of bytes, for 32 products at a time: see `operands`. Operands that this does not hold for (infinities,
-//! NaNs, exponents near the ends of BF16 and TF32) are for the long way. Small whole numbers have a shorter one: see
-//! `whole`.
+//! is that of sums of bytes, for 32 products at a time: see `operands`. What this does not hold for (infinities, NaNs,
+//! the largest numbers of BF16 and TF32, and results of which all that goes into them is tiny) is for the long way.
+//! Small whole numbers have a shorter one: see `whole`.
 //!
 //! The functions are safe for code that has the features itself; any other caller must know the processor.
 
@@ -20,7 +20,7 @@ mod words;
 use super::{Accumulator, Factor, FloatMatrix, LANES, Numerics, Pair, Register};
 pub use double::dmma;
 pub use integer::imma;
-use operands::{BF16, E4M3, E5M2, F16, Left, Right, TF32};
+use operands::{BF16, E4M3, E5M2, F16, Left, Numbers, Right, TF32};
 use step::{Constants, product};
 
 /// A form of `STEPS` steps of four times `FOURS` products, with `COUNT` registers of B.
@@ -48,11 +48,12 @@ fn run<
             *passes = PASSES;
         }
     }
-    if !left.decode::<A, COUNT>(a) || !right.decode::<B, COUNT>(b) {
+    let (Some(in_a), Some(in_b)) = (left.decode::<A, COUNT>(a), right.decode::<B, COUNT>(b)) else {
         return false;
-    }
+    };
+    let numbers = if in_a == in_b { in_a } else { Numbers::SomeTiny };
     let constants = Constants::new(numerics, HALF);
-    product::<A, STEPS, FOURS, HALF>(&constants, left, right, c, d)
+    product::<A, STEPS, FOURS, HALF>(&constants, left, right, numbers, c, d)
 }
 
 /// Room for decoded operands and results, to be used again and again.

@@ -12,7 +12,7 @@ pub(super) const TF32: u8 = 2;
 pub(super) const E4M3: u8 = 3;
 pub(super) const E5M2: u8 = 4;
 
-/// Exponents of BF16 and TF32 factors may be this far from that of 1.0.
+/// Exponents of BF16 and TF32 factors may be so much more than that of 1.0, and so much less without further ado.
 const REACH: u8 = 40;
 /// The exponent of a zero. Added to any other it is so little that an addend's or `step::LOWEST` counts.
 const NONE: i8 = -127;
@@ -57,10 +57,11 @@ impl Seen {
         Seen { largest: _mm256_setzero_si256(), smallest: _mm256_set1_epi32(-1) }
     }
 
-    /// No infinity and no NaN is there, and no exponent near the ends of BF16 and TF32.
+    /// What is to be known of the numbers. `None` where there is an infinity, a NaN, or an exponent near the upper end of
+    /// BF16 and TF32.
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
-    fn fine<const FACTOR: u8>(self) -> bool {
+    fn kind<const FACTOR: u8>(self) -> Option<Numbers> {
         let limit = match FACTOR {
             F16 => 31,
             E4M3 => 0x7f,
@@ -70,7 +71,7 @@ impl Seen {
         let limit = _mm256_set1_epi8(limit as i8);
         let large = _mm256_cmpeq_epi8(_mm256_max_epu8(self.largest, limit), self.largest);
         let least = 127 - i32::from(REACH);
-        let small = match FACTOR {
+        let near = match FACTOR {
             BF16 => {
                 let least = _mm256_set1_epi16(((least << 8) - 1) as i16);
                 _mm256_cmpeq_epi16(_mm256_min_epu16(self.smallest, least), least)
@@ -81,9 +82,21 @@ impl Seen {
             }
             _ => _mm256_set1_epi32(-1),
         };
-        // Nowhere large, and all ones everywhere.
-        _mm256_testz_si256(large, large) != 0 && _mm256_testc_si256(small, _mm256_set1_epi32(-1)) != 0
+        if _mm256_testz_si256(large, large) == 0 {
+            return None;
+        }
+        let all = _mm256_testc_si256(near, _mm256_set1_epi32(-1)) != 0;
+        Some(if all { Numbers::Ordinary } else { Numbers::SomeTiny })
     }
+}
+
+/// What a matrix has beside zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// No products of two such are as small as [`super::step::LOWEST`] says.
+    Ordinary,
+    /// Some are smaller: BF16 and TF32 only.
+    SomeTiny,
 }
 
 /// The exponents of sixteen elements of two rows of A or columns of B, as bytes. Those are in two registers, of FP8 in
@@ -137,7 +150,7 @@ fn exponents<const FACTOR: u8>(registers: [__m256i; 2], seen: &mut Seen) -> __m2
             _mm256_max_epu8(fields, _mm256_min_epu8(magnitude, _mm256_set1_epi8(1)))
         }
     };
-    // From here on 0 is the field of zeros only; where it may be that of subnormals, those are refused.
+    // From here on 0 is the field of zeros only, or of something as good as zero.
     match FACTOR {
         BF16 | TF32 => _mm256_sub_epi8(fields, _mm256_set1_epi8(127)),
         _ => {
@@ -195,10 +208,10 @@ const fn registers_of_group<const FACTOR: u8>() -> usize {
 impl Left {
     pub const ZERO: Self = Left { value: [[[0.0; 16]; GROUPS]; 16], exponents: [[[0; 8]; GROUPS]; 8] };
 
-    /// Reads A of twice `COUNT` registers. False where it has numbers that need the long way.
+    /// Reads A of twice `COUNT` registers. `None` where it has numbers that need the long way.
     #[inline(never)]
     #[target_feature(enable = "avx2,f16c")]
-    pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> bool {
+    pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> Option<Numbers> {
         let mut seen = Seen::nothing();
         let (pairs, _) = self.value.as_chunks_mut::<2>();
         let halves = pairs.as_chunks_mut::<4>().0.iter_mut().zip(self.exponents.as_chunks_mut::<4>().0);
@@ -251,7 +264,7 @@ impl Left {
                 }
             }
         }
-        seen.fine::<FACTOR>()
+        seen.kind::<FACTOR>()
     }
 }
 
@@ -262,10 +275,10 @@ impl Right {
         Right { value: [[_mm256_setzero_ps(); 16]; GROUPS], exponents: [[_mm256_setzero_si256(); 4]; GROUPS] }
     }
 
-    /// Reads B of `COUNT` registers. False where it has numbers that need the long way.
+    /// Reads B of `COUNT` registers. `None` where it has numbers that need the long way.
     #[inline(never)]
     #[target_feature(enable = "avx2,f16c")]
-    pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> bool {
+    pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> Option<Numbers> {
         let mut seen = Seen::nothing();
         let mut registers = [[_mm256_setzero_si256(); 4]; 2];
         for (to, register) in registers.iter_mut().zip(fragment).take(COUNT) {
@@ -313,6 +326,6 @@ impl Right {
                 }
             }
         }
-        seen.fine::<FACTOR>()
+        seen.kind::<FACTOR>()
     }
 }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::{Numerics, Register};
-use super::operands::{E4M3, E5M2, GROUPS, Left, Right};
+use super::operands::{E4M3, E5M2, GROUPS, Left, Numbers, Right};
 use super::words::{pair_of_rows, splat, words};
 
 /// Rows that are worked on at once, to read B once for all of them.
@@ -16,9 +16,9 @@ const SIGN: i32 = i32::MIN;
 /// long way is taken. What is made of infinities and NaNs is larger too.
 const LARGE: i32 = 0x7800_0000;
 /// With an FP32 accumulator the largest exponent never counts as less: as much as a zero and the largest factor add up to.
-/// All other products are larger, and addends other than zero must be. Those of later steps may be less, but have no places
-/// that this could cut off.
-const LOWEST: i32 = -86;
+/// Where it is larger it is the right one. Where it is not, there must be nothing but zeros: no smaller products, and no
+/// smaller addend. (Those of later steps may be smaller, but have no places that this could cut off.)
+pub(super) const LOWEST: i32 = -86;
 
 /// Bits of a power of two.
 pub(super) const fn power_bits(exponent: i32) -> i32 {
@@ -56,8 +56,8 @@ impl Constants {
 /// What of all rows is to be looked at in the end.
 #[derive(Clone, Copy)]
 struct Extremes {
-    /// Twice the bits of the smallest addend other than zero, less one.
-    addend: __m256i,
+    /// The least of the largest exponents, as a field.
+    exponent: __m256i,
     /// The largest sum.
     sum: __m256i,
 }
@@ -66,20 +66,31 @@ impl Extremes {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     fn none() -> Self {
-        Extremes { addend: _mm256_set1_epi32(-1), sum: _mm256_setzero_si256() }
+        Extremes { exponent: _mm256_set1_epi32(i32::MAX), sum: _mm256_setzero_si256() }
     }
 
-    /// No addend was too small, and no sum too large.
+    /// No sum was too large.
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
-    fn fine(self) -> bool {
+    fn sums_are_fine(self) -> bool {
         let large = _mm256_max_epu32(self.sum, _mm256_set1_epi32(LARGE));
         let large = _mm256_cmpeq_epi32(large, self.sum);
-        let least = _mm256_set1_epi32(2 * power_bits(LOWEST) - 1);
-        let small = _mm256_min_epu32(self.addend, least);
-        let fine = _mm256_cmpeq_epi32(small, least);
-        _mm256_testz_si256(large, large) != 0 && _mm256_testc_si256(fine, _mm256_set1_epi32(-1)) != 0
+        _mm256_testz_si256(large, large) != 0
     }
+
+    /// All exponents were above [`LOWEST`].
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn exponents_are_fine(self) -> bool {
+        let above = _mm256_cmpgt_epi32(self.exponent, _mm256_set1_epi32(power_bits(LOWEST)));
+        _mm256_movemask_epi8(above) == -1
+    }
+}
+
+/// An FP32 addend other than zero has a lower exponent than [`LOWEST`].
+const fn is_small(addend: u32) -> bool {
+    let magnitude = addend << 1 >> 1;
+    magnitude != 0 && magnitude < power_bits(LOWEST) as u32
 }
 
 /// The largest exponents of the products of each element, as fields of FP32 numbers with something left below, and no less
@@ -117,6 +128,7 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
     constants: &Constants,
     left: &Left,
     right: &Right,
+    numbers: Numbers,
     c: &[Register],
     d: &mut [Register; 4],
 ) -> bool {
@@ -126,13 +138,6 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
     let mut sums = [_mm256_setzero_ps(); 16];
     for (at, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
         *sums = if HALF { read_halves(c, at) } else { read_rows(c, at) };
-        if !HALF {
-            for addends in *sums {
-                let bits = _mm256_castps_si256(addends);
-                let below = _mm256_sub_epi32(_mm256_add_epi32(bits, bits), _mm256_set1_epi32(1));
-                extremes.addend = _mm256_min_epu32(extremes.addend, below);
-            }
-        }
     }
     for step in 0..STEPS {
         let mut products = [_mm256_setzero_si256(); 16];
@@ -148,7 +153,9 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
     for (at, sums) in sums.as_chunks::<2>().0.iter().enumerate() {
         if HALF { write_halves(d, at, *sums) } else { write_rows(d, at, *sums) }
     }
-    extremes.fine()
+    // Nothing that is added to FP16 is that small.
+    let zeros = || numbers == Numbers::Ordinary && !c.iter().flatten().any(|&c| is_small(c));
+    extremes.sums_are_fine() && (HALF || extremes.exponents_are_fine() || zeros())
 }
 
 /// One fused step of a few rows. `sums` holds the addends, and then the results.
@@ -190,6 +197,9 @@ fn fused_step<const FOURS: usize, const HALF: bool>(
     for r in 0..ROWS {
         let magnitude = _mm256_abs_epi32(whole[r]);
         extremes.sum = _mm256_max_epu32(extremes.sum, magnitude);
+        if !HALF {
+            extremes.exponent = _mm256_min_epi32(extremes.exponent, largest[r]);
+        }
         let weight = _mm256_castsi256_ps(_mm256_sub_epi32(largest[r], constants.weight));
         sums[r] = if HALF {
             // Rounded to odd, so that it may be rounded once more.

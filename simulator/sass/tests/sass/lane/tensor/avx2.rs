@@ -146,6 +146,12 @@ fn compare(form: FloatMatrix, numerics: Numerics, tiles: u64) -> u64 {
         if tile % 8 == 0 {
             addend.exponent *= 5;
         }
+        if tile % 4 == 3 {
+            // Tiny factors of types that have such, alone and among others.
+            left.exponent -= random.below(100) as i64;
+            right.exponent -= random.below(30) as i64;
+            left.spread = [0, 10, 60, 100][random.below(4) as usize];
+        }
         if tile % 4 == 2 {
             // Nothing is cut off, or just about.
             left.whole = 1 + random.below(13) as u32;
@@ -245,4 +251,29 @@ fn fp64_of_ordinary_numbers_goes_the_fast_way_and_gives_the_same_bits() {
         assert_eq!(quick.is_none(), rows == 8);
         assert_same(quick, Some(&plain), rows / 4);
     }
+}
+
+#[test]
+fn tiny_factors_among_others_go_the_fast_way() {
+    let Some(mut scratch) = scratch() else {
+        eprintln!("skipped: this processor lacks AVX2, F16C or FMA");
+        return;
+    };
+    let form =
+        FloatMatrix { factors: [Factor::Bf16; 2], accumulator: Accumulator::F32, k: 16, sparse: false };
+    let (mut a, b) = ([[0x3fc0_3f80; LANES]; 4], [[0x3f81_3f80; LANES]; 2]);
+    // 2^-100 in every row, beside 1 and 1.5; then nothing else in the first.
+    a[0] = [0x0d80_3f80; LANES];
+    let mut compare = |a: &[Register; 4], fast| {
+        let plain = mma::float_mma(form, Numerics::HOPPER, a, &b, &[[0; LANES]; 4], None).expect("a form");
+        // SAFETY: there is room, so the processor has the features.
+        let quick =
+            unsafe { mma::avx2::float_mma(form, Numerics::HOPPER, [a, &b, &[[0; LANES]; 4]], &mut scratch) };
+        assert_eq!(quick.is_some(), fast);
+        assert_same(quick, Some(&plain), 4);
+    };
+    compare(&a, true);
+    a[0][..4].fill(0x0d80);
+    a[2][..4].fill(0x0d80);
+    compare(&a, false);
 }
