@@ -38,7 +38,7 @@ struct Style {
 /// A number of so many exponent and fraction bits.
 fn number(random: &mut Random, style: &Style, exponent_bits: u32, fraction_bits: u32) -> u64 {
     let bits = random.next();
-    let all = (1u64 << (exponent_bits + fraction_bits + 1)) - 1;
+    let all = u64::MAX >> (63 - exponent_bits - fraction_bits);
     if random.below(256) < style.wild {
         return bits & all;
     }
