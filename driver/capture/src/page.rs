@@ -1,6 +1,8 @@
 //! A capture as one HTML file that needs nothing else: channels in time, and behind each submission its pushbuffer, its
 //! descriptors and arguments, as [`text`] prints them. `#submission-3` at the end of its address opens the third.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
 use crate::{
@@ -12,6 +14,25 @@ use crate::{
 /// The page without data. Where these stand, they go.
 const TEMPLATE: &str = include_str!("page.html");
 const PLACE: &str = "/*capture*/null";
+
+/// Lines, each once.
+#[derive(Default)]
+struct Lines {
+    texts: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Lines {
+    /// Which line it is; a new one where there is none like it.
+    fn number(&mut self, line: &str) -> usize {
+        if let Some(known) = self.numbers.get(line) {
+            return *known;
+        }
+        self.numbers.insert(line.to_owned(), self.texts.len());
+        self.texts.push(line.to_owned());
+        self.texts.len() - 1
+    }
+}
 
 /// The page of a capture.
 pub fn page(capture: &Capture, title: &str) -> String {
@@ -27,6 +48,7 @@ pub fn page(capture: &Capture, title: &str) -> String {
             }
         }
     }
+    let mut lines = Lines::default();
     let submissions: Vec<_> = slices
         .iter()
         .zip(&texts)
@@ -36,8 +58,8 @@ pub fn page(capture: &Capture, title: &str) -> String {
                 "name": slice.name,
                 "start": slice.start,
                 "end": slice.end,
-                "actions": slice.actions,
-                "text": text,
+                "actions": slice.actions.iter().map(|action| lines.number(action)).collect::<Vec<_>>(),
+                "text": text.lines().map(|line| lines.number(line)).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -52,6 +74,7 @@ pub fn page(capture: &Capture, title: &str) -> String {
         .collect();
     let data = json!({
         "title": title,
+        "lines": lines.texts,
         "submissions": submissions,
         "arrows": arrows,
         "faults": faults,

@@ -1,7 +1,7 @@
 //! What NVIDIA's own library sent to an H200, read by this crate: nothing of it was written here.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fixtures::recordings::cuda_mix;
 use nv_abi::{Branch, arch::Generation, dump::Unknowns, rm::class};
@@ -107,10 +107,17 @@ fn page_and_trace_show_every_submission_and_the_page_its_words() {
     let data = page_data(&page(&capture, "cuda_mix"));
     let submissions = data["submissions"].as_array().unwrap();
     assert_eq!(submissions.len(), count);
-    let text = |index: usize| submissions[index]["text"].as_str().unwrap();
-    assert!((0..count).all(|index| text(index).starts_with("slot ")));
-    let launches = (0..count).map(|index| text(index).matches("\n  = launch: ").count());
+    let lines = data["lines"].as_array().unwrap();
+    let text = |index: usize| {
+        let numbers = submissions[index]["text"].as_array().unwrap().iter();
+        numbers.map(|number| lines[number.as_u64().unwrap() as usize].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert!((0..count).all(|index| text(index)[0].starts_with("slot ")));
+    let launches =
+        (0..count).map(|index| text(index).iter().filter(|line| line.starts_with("  = launch: ")).count());
     assert_eq!(launches.sum::<usize>(), 14);
+    // Each line once.
+    assert_eq!(lines.iter().map(ToString::to_string).collect::<BTreeSet<_>>().len(), lines.len());
     // Slices of one channel follow each other.
     for (a, b) in submissions.iter().zip(&submissions[1..]).filter(|(a, b)| a["channel"] == b["channel"]) {
         assert!(a["end"].as_u64() <= b["start"].as_u64(), "{a} {b}");
