@@ -114,6 +114,8 @@ def main():
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"no browser: one of {', '.join(BROWSERS)} must be installed")
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         capture, page = pathlib.Path(folder, "saxpy.capture"), pathlib.Path(folder, "saxpy.html")
         trace = pathlib.Path(folder, "saxpy.json")
