@@ -9,10 +9,10 @@ pub(crate) struct Contents(BTreeMap<u64, Vec<u8>>);
 impl Contents {
     /// Notes what was written. What it covers of earlier writes is forgotten.
     pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) {
-        let end = address + bytes.len() as u64;
+        let end = address.saturating_add(bytes.len() as u64);
         let below = self.0.range(..end).rev();
         let old: Vec<u64> = below
-            .take_while(|(start, old)| *start + old.len() as u64 > address)
+            .take_while(|(start, old)| start.saturating_add(old.len() as u64) > address)
             .map(|(start, _)| *start)
             .collect();
         for start in old {

@@ -497,8 +497,8 @@ fn ring_overrun(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
         let bytes = |words: &[u32]| words.len() as u64 * 4;
         // The same words once more are no harm.
         let old = unread.iter().find(|(start, words)| {
-            *start < place + bytes(submitted.words)
-                && place < start + bytes(words)
+            *start < place.saturating_add(bytes(submitted.words))
+                && place < start.saturating_add(bytes(words))
                 && (*start != place || words != submitted.words)
         });
         found.extend(old.map(|(start, _)| {

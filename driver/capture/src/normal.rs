@@ -53,7 +53,7 @@ impl Places {
         }
         let start = self.range(address).unwrap_or(address & !(PAGE - 1));
         let next = (self.given.len() as u64 + 1) * SPACING;
-        *self.given.entry(start).or_insert(next) + (address - start)
+        self.given.entry(start).or_insert(next).wrapping_add(address - start)
     }
 
     /// Moves pointers among words: two words that together lie in a known range.

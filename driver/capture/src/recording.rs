@@ -287,7 +287,7 @@ impl Recording {
         // What lies there now was written before the put pointer: one glance does for all of it.
         let mut glance = self.glance();
         while slot != put {
-            let entry = glance.read(channel.ring + u64::from(slot) * 8, 8);
+            let entry = glance.read(channel.ring.wrapping_add(u64::from(slot) * 8), 8);
             let Some(entry) = entry.and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?))) else {
                 break;
             };
@@ -340,7 +340,8 @@ impl Glance<'_> {
         }
         // Around the address, as far as the client sees it.
         let first = start.max(address & !(self.ahead - 1));
-        let end = (address + bytes as u64).next_multiple_of(self.ahead).min(start + length);
+        let end = (address + bytes as u64).checked_next_multiple_of(self.ahead).unwrap_or(u64::MAX);
+        let end = end.min(start + length);
         let Some(read) = self.memory.read(client + (first - start), (end - first) as usize) else {
             // It unmapped a part.
             return self.memory.read(client + inside, bytes);

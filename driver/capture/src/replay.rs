@@ -166,7 +166,10 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
             Event::Map { fd, length, offset, result } => {
                 let Some(new) = self.fds.get(fd).copied() else { return };
                 let usermode = self.new.is_doorbell(new);
-                let mapping = Mapping { address: None, length: *length, offset: *offset };
+                // UVM maps addresses where they are, or not at all.
+                let is_uvm = self.new.nodes.get(&new) == Some(&Node::Uvm);
+                let address = (is_uvm && is_free(*offset, *length)).then_some(*offset);
+                let mapping = Mapping { address, length: *length, offset: *offset };
                 let found = self.backend.mmap(new, mapping);
                 self.expect("mapping", result, found.err());
                 if let (Ok(old), Ok(address)) = (result, found) {
@@ -201,7 +204,10 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
                     self.put(address, &to_bytes(words));
                     self.follow(submission.channel, submission.class, words);
                 }
-                self.put(channel.ring + u64::from(submission.slot) * 8, &submission.entry.to_le_bytes());
+                self.put(
+                    channel.ring.wrapping_add(u64::from(submission.slot) * 8),
+                    &submission.entry.to_le_bytes(),
+                );
                 let next = (submission.slot + 1) % channel.entries.max(1);
                 if let Some(put) = self.new.put_pointer(&channel)
                     && self.memory.write(put, &next.to_le_bytes()).is_some()
@@ -472,6 +478,18 @@ impl<B: Ioctl + Mmio + ?Sized> Replay<'_, B> {
         self.page = (self.pages)(bytes).unwrap_or(0);
         self.page
     }
+}
+
+/// Whether nothing of this process lies in a range of addresses, as far as the system tells.
+fn is_free(start: u64, length: u64) -> bool {
+    let Ok(text) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let Some(end) = start.checked_add(length) else { return false };
+    let bounds = |line: &str| {
+        let (first, last) = line.split_whitespace().next()?.split_once('-')?;
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        Some((number(first)?, number(last)?))
+    };
+    text.lines().all(|line| bounds(line).is_some_and(|(first, last)| last <= start || first >= end))
 }
 
 /// The structs of a call's argument and of what it points to, where they have rows.

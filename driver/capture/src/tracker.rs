@@ -33,6 +33,13 @@ struct Range {
     offset: u64,
 }
 
+impl Range {
+    /// The range at an address, as far as there are addresses: a client may pass any length.
+    fn at(self, address: u64) -> Self {
+        Self { length: self.length.min(u64::MAX - address), ..self }
+    }
+}
+
 /// GPU addresses that the client sees in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
@@ -130,6 +137,7 @@ impl Tracker {
     }
 
     fn map(&mut self, address: u64, range: Range) {
+        let range = range.at(address);
         self.gpu.insert(address, range);
         self.new.push((address, range.length));
     }
@@ -180,7 +188,7 @@ impl Tracker {
     pub(crate) fn client_address(&self, address: u64) -> Option<(u64, u64)> {
         let View { start, client, length } = self.view(address)?;
         let inside = address - start;
-        Some((client + inside, length - inside))
+        Some((client.checked_add(inside)?, length - inside))
     }
 
     /// What the client sees in one piece around a GPU address.
@@ -201,9 +209,9 @@ impl Tracker {
             return None;
         }
         if let Some(base) = self.host.get(&range.object) {
-            return Some(View { start, client: base + range.offset, length: range.length });
+            return Some(View { start, client: base.checked_add(range.offset)?, length: range.length });
         }
-        let byte = range.offset + (address - start);
+        let byte = range.offset.checked_add(address - start)?;
         let (at, seen) = self.seeing(range.object, byte)?;
         // Both ranges in bytes of the object.
         let first = range.offset.max(seen.offset);
@@ -262,7 +270,7 @@ impl Tracker {
         self.views.get_mut().clear();
         self.waiting.retain(|waiting| *waiting != fd);
         if let Some(range) = self.attached.get(&fd) {
-            self.cpu.insert(address, Range { length, ..*range });
+            self.cpu.insert(address, Range { length, ..*range }.at(address));
         }
     }
 

@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use fixtures::recordings::cuda_mix;
 use nv_abi::{Branch, arch::Generation, dump::Unknowns, rm::class};
 use nv_capture::{
-    Capture, Event, Stream, Submission, Symbol, lint, normal::normalise, page::page, text, timeline::trace,
+    Capture, Event, Stream, Submission, Symbol, diff, format, lint,
+    normal::normalise,
+    page::page,
+    text,
+    timeline::{self, trace},
 };
 
 /// Rings begin at multiples of so many bytes from the first one.
@@ -121,5 +125,28 @@ fn page_and_trace_show_every_submission_and_the_page_its_words() {
     // Slices of one channel follow each other.
     for (a, b) in submissions.iter().zip(&submissions[1..]).filter(|(a, b)| a["channel"] == b["channel"]) {
         assert!(a["end"].as_u64() <= b["start"].as_u64(), "{a} {b}");
+    }
+}
+
+#[test]
+fn no_numbers_of_a_capture_make_reading_it_panic() {
+    let text = fixtures::text("recordings/tinygrad_add.h200.capture").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let whole = format::parse(&text).unwrap();
+    let rows = (0..lines.len()).filter(|index| lines[*index].starts_with("    0"));
+    for (turn, row) in rows.enumerate().filter(|(turn, _)| turn % 9 == 0) {
+        // All words of a row are as large as they can be, or the last four.
+        let kept = if turn % 18 == 0 { 0 } else { 4 };
+        let words = lines[row].split_ascii_whitespace().enumerate();
+        let words = words.map(|(index, word)| if index > kept { "ffffffff" } else { word });
+        let hostile = format!("    {}", words.collect::<Vec<_>>().join(" "));
+        let mut changed = lines.clone();
+        changed[row] = &hostile;
+        let Ok(capture) = format::parse(&changed.join("\n")) else { continue };
+        assert!(!text::submissions(&capture, 0).is_empty(), "line {row}");
+        let _ = (lint::lint(&capture), timeline::summary(&capture));
+        if turn % 72 == 0 {
+            assert!(diff::captures(&whole, &capture, diff::Options::default()).compared > 0, "line {row}");
+        }
     }
 }

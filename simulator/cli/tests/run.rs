@@ -132,6 +132,46 @@ fn cubins_give_kernels_their_names_and_lines() {
     assert!(named.contains("  transpose, grid 2 x 2 x 1"), "{named}");
 }
 
+/// A file of the fixtures.
+fn recording(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings").join(name)
+}
+
+#[test]
+fn a_capture_from_a_card_replays_on_a_simulated_gpu() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mockgpu"))
+        .arg("replay")
+        .arg(recording("tinygrad_add.h200.capture"))
+        .output()
+        .expect("the tool starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    // The GPU's number and UUID are another card's. Where that was plugged in is the only other thing.
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].ends_with("NV_ESC_CARD_INFO: pci_info_slot: 6 -> 0"), "{said}");
+    assert!(lines[1].ends_with("8 submissions; 1 semaphores checked; 1 differences, 0 faults"), "{said}");
+}
+
+#[test]
+fn packed_files_are_read_and_what_is_broken_in_them_is_told() {
+    let packed = std::env::temp_dir().join(format!("mockgpu-report-{}.gz", std::process::id()));
+    let source = fs::File::open(recording("tinygrad_add.simulated.capture")).expect("a fixture");
+    let target = fs::File::create(&packed).expect("a file");
+    let status = Command::new("gzip").arg("-c").stdin(source).stdout(target).status().expect("gzip is there");
+    assert!(status.success());
+    let run = |arguments: &[&std::ffi::OsStr]| {
+        Command::new(env!("CARGO_BIN_EXE_mockgpu")).args(arguments).output().expect("the tool starts")
+    };
+    let same = recording("tinygrad_add.simulated.capture");
+    let output = run(&["diff".as_ref(), packed.as_ref(), same.as_ref()]);
+    assert!(text(&output).contains("no difference in meaning"), "{}", text(&output));
+    let bytes = fs::read(&packed).expect("the file");
+    fs::write(&packed, &bytes[..bytes.len() / 2]).expect("the file");
+    let output = run(&["dump".as_ref(), "ioctl".as_ref(), packed.as_ref()]);
+    assert!(!output.status.success() && text(&output).contains(": gzip: "), "{}", text(&output));
+    fs::remove_file(&packed).expect("the file");
+}
+
 #[test]
 fn what_is_no_cubin_is_refused_before_the_program_begins() {
     let output = tool(&["--cubin", "/proc/version"]).args(["sh", "-c", "echo begun"]).output();
