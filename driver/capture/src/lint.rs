@@ -80,7 +80,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "unordered-copy",
         finds: "a launch whose argument points into what another channel copied, without a wait between them",
-        source: "channels run independently; only a semaphore orders them",
+        source: "channels run independently; only a semaphore orders them, or the CPU, whose waiting a capture does not show",
         check: unordered_copy,
     },
     Rule {
@@ -225,7 +225,10 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
                 linter.tracker.ioctl(call);
                 let new = linter.tracker.take_new_gpu_ranges();
                 linter.freed.retain(|(start, _)| !new.iter().any(|(new, _)| new == start));
-                linter.freed.extend(linter.tracker.take_old_gpu_ranges());
+                let old = linter.tracker.take_old_gpu_ranges();
+                // What comes to lie there next is other memory.
+                linter.copies.retain(|copy| !old.iter().any(|range| holds(*range, copy.start)));
+                linter.freed.extend(old);
             }
             Event::Memory(Memory { kind, address, bytes }) => {
                 memory.insert((*kind, *address), bytes.clone());
@@ -258,6 +261,8 @@ pub fn lint(capture: &Capture) -> Vec<Finding> {
             _ => {}
         }
     }
+    // Launches of one chain stand at one word, and may all use the same.
+    linter.findings.dedup();
     linter.findings
 }
 
@@ -387,7 +392,7 @@ fn unordered_copy(linter: &mut Linter<'_>, submitted: &Submitted<'_>) {
                     if let Some(copy) = unordered {
                         let at = linter.symbols.text(copy.start);
                         let what = format!(
-                            "the launch uses {at}, which channel {:#x} may still be copying",
+                            "the launch uses {at}, which channel {:#x} may still be copying unless the CPU has waited",
                             copy.channel
                         );
                         linter.find(submitted, Some(step.offset), what);
