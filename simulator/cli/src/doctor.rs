@@ -16,6 +16,8 @@ pub struct Machine {
     pub features: Vec<&'static str>,
     /// Cores.
     pub cores: usize,
+    /// Whether kernels' code is compiled where it is executed often, or why not.
+    pub compiles: Result<(), &'static str>,
 }
 
 impl Machine {
@@ -29,6 +31,7 @@ impl Machine {
             driver: version.as_deref().and_then(module_version).map(str::to_owned),
             features: features(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            compiles: nv_simulator::sm::compiles_here(),
         }
     }
 }
@@ -77,6 +80,10 @@ pub fn report(machine: &Machine) -> String {
     };
     let features: Vec<String> = machine.features.iter().map(|name| (*name).to_owned()).collect();
     let _ = writeln!(text, "processor      {} cores; {}", machine.cores, list(&features));
+    let _ = match machine.compiles {
+        Ok(()) => writeln!(text, "kernels        hot code is compiled"),
+        Err(why) => writeln!(text, "kernels        interpreted alone, with the same results: {why}"),
+    };
     let gpus =
         machine.nodes.iter().filter(|path| path.strip_prefix("/dev/nvidia").is_some_and(is_number)).count();
     let _ = match gpus {
@@ -107,15 +114,18 @@ mod tests {
     #[test]
     fn a_machine_with_one_card_is_told_so() {
         let nodes = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"].map(str::to_owned).to_vec();
-        let text =
-            report(&Machine { nodes, driver: Some("580.159.04".into()), features: vec!["avx2"], cores: 2 });
+        let (driver, features) = (Some("580.159.04".into()), vec!["avx2"]);
+        let text = report(&Machine { nodes, driver, features, cores: 2, compiles: Ok(()) });
         assert!(text.contains("branch 580"), "{text}");
         assert!(text.contains("can use 1 card\n"), "{text}");
+        assert!(text.contains("hot code is compiled"), "{text}");
     }
 
     #[test]
     fn a_machine_without_any_is_told_so() {
-        let text = report(&Machine { nodes: vec![], driver: None, features: vec![], cores: 1 });
+        let compiles = Err("the processor has no AVX2");
+        let text = report(&Machine { nodes: vec![], driver: None, features: vec![], cores: 1, compiles });
         assert!(text.contains("none loaded") && text.contains("would find none"), "{text}");
+        assert!(text.contains("same results: the processor has no AVX2"), "{text}");
     }
 }

@@ -53,6 +53,14 @@ mod worker;
 
 pub use fault::{Fault, FaultKind};
 pub use launch::{ConstantBuffer, Launch, Statistics};
+/// Whether code that is executed often is compiled on this machine.
+///
+/// # Errors
+/// Why it is not: then handlers execute everything, with the same results.
+pub fn compiles_here() -> Result<(), &'static str> {
+    native::available()
+}
+
 pub use lower::{compiles, executes};
 pub use processor::{Compile, Configuration, Processor};
 pub use profile::{Executed, Observe, Observed, Ran, Traffic};

@@ -29,6 +29,14 @@ pub(crate) struct Known {
     pub reach: Reach,
 }
 
+/// Whether this machine runs compiled code.
+///
+/// # Errors
+/// What it lacks.
+pub(super) fn available() -> Result<(), &'static str> {
+    Err("it is not x86-64 with Linux")
+}
+
 /// The runs of a page: none.
 #[derive(Debug)]
 pub(super) struct Runs;

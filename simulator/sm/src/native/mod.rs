@@ -60,6 +60,17 @@ pub(crate) struct Known {
     pub reach: Reach,
 }
 
+/// Whether this machine runs compiled code.
+///
+/// # Errors
+/// What it lacks.
+pub(super) fn available() -> Result<(), &'static str> {
+    if super::micro::Features::detect() == super::micro::Features::Baseline {
+        return Err("the processor has no AVX2");
+    }
+    Executable::new().map(|_| ()).ok_or("the system lets no memory be executed")
+}
+
 /// A run of a page.
 #[derive(Debug)]
 struct Run {
