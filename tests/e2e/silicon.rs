@@ -1,12 +1,13 @@
 //! What an H200 left behind each instruction, replayed on the simulated one.
 
-use std::thread;
+use std::{collections::BTreeMap, thread};
 
 use nv_driver::Device;
 use nv_simulator::{machine::Machine, profile::Profile};
 use tests::{
     DRIVER, Place,
     probe::{BLOCK, INPUTS, OUTPUTS, Program, Random, digest, made_from},
+    questions::{self, Question},
 };
 
 mod bodies {
@@ -16,8 +17,8 @@ mod bodies {
 }
 
 /// A line: the word, and the digest of what its lanes stored; none where the card refused it.
-fn golden() -> Vec<(u128, Option<u64>)> {
-    let text = fixtures::text("differential/h200.txt").unwrap();
+fn golden(file: &str) -> Vec<(u128, Option<u64>)> {
+    let text = fixtures::text(file).unwrap();
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
@@ -36,7 +37,7 @@ fn device() -> Device {
 
 #[test]
 fn every_probed_instruction_leaves_the_bits_that_an_h200_left() {
-    let golden = golden();
+    let golden = [golden("differential/h200.txt"), golden("differential/h200_unusual.txt")].concat();
     let (constants, inputs) = made_from(1, 1024 / BLOCK);
     let share = golden.len().div_ceil(thread::available_parallelism().map_or(1, usize::from));
     let different: Vec<String> = thread::scope(|scope| {
@@ -45,6 +46,45 @@ fn every_probed_instruction_leaves_the_bits_that_an_h200_left() {
     });
     assert!(golden.len() > 1000, "only {} instructions", golden.len());
     assert!(different.is_empty(), "{} of {}:\n{}", different.len(), golden.len(), different.join("\n"));
+}
+
+/// Memory, branches, ends of threads, special registers, special halves: `tests::questions`.
+#[test]
+fn questions_are_answered_as_an_h200_answered_them() {
+    let text = fixtures::text("differential/h200_questions.txt").unwrap();
+    let golden: BTreeMap<&str, &str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(answer, name)| (name, answer))
+        .collect();
+    let questions = questions::all(sass::Arch::Sm90).unwrap();
+    let share = questions.len().div_ceil(thread::available_parallelism().map_or(1, usize::from));
+    let different: Vec<String> = thread::scope(|scope| {
+        let parts = questions.chunks(share).map(|part| scope.spawn(|| other_answers(part, &golden)));
+        parts.collect::<Vec<_>>().into_iter().flat_map(|part| part.join().unwrap()).collect()
+    });
+    assert_eq!(questions.len(), golden.len(), "questions and answers");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+}
+
+/// The questions that one simulated H200 answers in another way.
+fn other_answers(questions: &[Question], golden: &BTreeMap<&str, &str>) -> Vec<String> {
+    let mut gpu = device();
+    let mut different = Vec::new();
+    for question in questions {
+        let answer = match question.ask(&gpu) {
+            Ok(words) => format!("{:016x}", digest(&words)),
+            Err(_) => {
+                gpu = device();
+                String::from("refused")
+            }
+        };
+        if golden.get(question.name.as_str()) != Some(&answer.as_str()) {
+            different.push(format!("{}: {answer}", question.name));
+        }
+    }
+    different
 }
 
 /// What one simulated H200 does in another way.

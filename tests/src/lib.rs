@@ -8,6 +8,7 @@
 pub mod fuzz;
 mod place;
 pub mod probe;
+pub mod questions;
 pub mod raw;
 
 pub use place::{DEADLINE, DRIVER, Place, skip};

@@ -12,7 +12,7 @@
 //! | `c[0]`, the kernel's third parameter | sixteen random words |
 
 use nv_abi::arch::Generation;
-use nv_driver::{Argument, Buffer, Device, Error, Module};
+use nv_driver::{Argument, Buffer, Device, Error, LaunchOptions, Module};
 use sass::{Arch, Bank, Control, EncodeError, Instruction, Op, Operand, Row, SlotKind, decode, encode};
 
 /// Words loaded for a lane.
@@ -171,6 +171,7 @@ pub fn made_from(seed: u64, blocks: u32) -> ([u32; INPUTS], Vec<u32>) {
 pub struct Program {
     arch: Arch,
     words: Vec<u128>,
+    options: LaunchOptions,
 }
 
 struct Builder {
@@ -539,24 +540,35 @@ const NO_BIT: u8 = 255;
 impl Program {
     /// The program that executes `instruction`, dressed already.
     pub fn new(instruction: &Instruction) -> Result<Self, ProbeError> {
-        Self::build(instruction, None)
+        Self::build(std::slice::from_ref(instruction), None)
+    }
+
+    /// The program that executes some instructions one after the other. Their labels count from the first of them.
+    pub fn of(sequence: &[Instruction]) -> Result<Self, ProbeError> {
+        Self::build(sequence, None)
+    }
+
+    /// The same, launched in another way.
+    #[must_use]
+    pub fn with_options(self, options: LaunchOptions) -> Self {
+        Self { options, ..self }
     }
 
     /// The program that executes `instruction`, dressed already, that many times. Between two rounds each input register
     /// becomes itself times a constant plus its neighbour; what is stored in the place of `R24` to `R31` is a
     /// running digest of the results of all rounds.
     pub fn repeated(instruction: &Instruction, rounds: u32) -> Result<Self, ProbeError> {
-        Self::build(instruction, Some((rounds, Inputs::Mixed)))
+        Self::build(std::slice::from_ref(instruction), Some((rounds, Inputs::Mixed)))
     }
 
     /// Like [`Program::repeated`], but `step` is added to each input register between two rounds.
     pub fn counted(instruction: &Instruction, rounds: u32, step: u32) -> Result<Self, ProbeError> {
-        Self::build(instruction, Some((rounds, Inputs::Counted { step })))
+        Self::build(std::slice::from_ref(instruction), Some((rounds, Inputs::Counted { step })))
     }
 
-    fn build(instruction: &Instruction, rounds: Option<(u32, Inputs)>) -> Result<Self, ProbeError> {
+    fn build(sequence: &[Instruction], rounds: Option<(u32, Inputs)>) -> Result<Self, ProbeError> {
         use template as t;
-        let arch = instruction.arch;
+        let arch = sequence.first().ok_or_else(|| ProbeError::Template(String::from("no instruction")))?.arch;
         let (parameters, descriptor) = layout(arch);
         let mut b = Builder { arch, words: Vec::new() };
         let is_constant = |o: &Operand| matches!(o, Operand::Constant { .. });
@@ -618,7 +630,11 @@ impl Program {
         }
         let start = b.words.len();
         b.put(t::R2P, &[(from, register(23)), (mask, immediate(0x7f))])?;
-        b.push(*instruction)?;
+        for (place, instruction) in (0u64..).zip(sequence) {
+            let mut placed = *instruction;
+            placed.address = 16 * place;
+            b.push(placed)?;
+        }
         for _ in 0..4 {
             b.put(t::NOP, &[])?;
         }
@@ -647,7 +663,7 @@ impl Program {
             b.access(t::STG_128, 6, 16 * i32::from(i), 24 + 4 * i)?;
         }
         b.put(t::EXIT, &[])?;
-        Ok(Self { arch, words: b.words })
+        Ok(Self { arch, words: b.words, options: LaunchOptions::default() })
     }
 
     /// The first `length` instructions, then EXIT: to find which one a card refuses.
@@ -655,7 +671,7 @@ impl Program {
     pub fn cut(&self, length: usize) -> Option<Self> {
         let mut words = self.words.get(..length)?.to_vec();
         words.push(template::EXIT);
-        Some(Self { arch: self.arch, words })
+        Some(Self { words, ..*self })
     }
 
     /// The text of an instruction of the program.
@@ -717,7 +733,8 @@ impl Program {
         let output = device.video::<u32>(lanes * OUTPUTS)?;
         let module = Module::load(device, &self.cubin()?)?;
         let arguments: [Argument; 3] = [(&output).into(), input.into(), Argument::bytes(constants)];
-        module.kernel("probe")?.launch([blocks, 1, 1], [BLOCK, 1, 1], &arguments)?;
+        let kernel = module.kernel("probe")?;
+        kernel.launch_with([blocks, 1, 1], [BLOCK, 1, 1], &self.options, &arguments)?;
         Ok(output.to_vec()?)
     }
 }

@@ -192,8 +192,10 @@ pub(super) fn step(
             warp.converge();
         }
         Step::Warpsync => {
-            let members = if op.to[0].0 == 0 { [op.payload as u32; 32] } else { *row(warp, op.a)? };
-            if active == warp.alive {
+            let members = if op.to[0].0 & 1 == 0 { [op.payload as u32; 32] } else { *row(warp, op.a)? };
+            let exclusive = op.to[0].0 & 2 != 0;
+            let alike = !exclusive || each(active).all(|lane| members[lane] == members[first(active)]);
+            if active == warp.alive && alike {
                 return Ok(After::Together(next));
             }
             warp.set_pc(group, next);
@@ -201,6 +203,9 @@ pub(super) fn step(
                 warp.members[lane] = members[lane] | 1 << lane;
             }
             warp.wait(active, WARPSYNC);
+            if exclusive {
+                warp.keep_apart(active);
+            }
             warp.converge();
         }
         Step::Yield | Step::Nanosleep => {

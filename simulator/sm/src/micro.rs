@@ -128,6 +128,8 @@ impl Micro {
 
     /// [`Micro::extra`] of a branch that all lanes take where one does.
     pub(super) const ANY: u8 = 1;
+    /// [`Micro::extra`] of a branch that no lane takes where one does not.
+    pub(super) const ALL: u8 = 2;
 
     /// A micro-operation without operands.
     pub(crate) const fn new(run: Handler) -> Self {

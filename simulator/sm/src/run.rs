@@ -248,8 +248,10 @@ fn lanes_of_branch(core: &mut Core<'_>, op: &Micro) -> Branching {
             branching.skipped += u64::from((group & !guarded).count_ones());
         }
         let mut taken = guarded & core.predicate(op.from[0]);
-        if op.extra == Micro::ANY && taken != 0 {
-            taken = group;
+        match op.extra {
+            Micro::ANY if taken != 0 => taken = group,
+            Micro::ALL if taken != group => taken = 0,
+            _ => {}
         }
         branching.taken[member & (TEAM - 1)] = taken;
         all &= taken == group;

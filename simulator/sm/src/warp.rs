@@ -13,6 +13,9 @@ pub(super) const BARRIER: u8 = 32;
 /// How often lanes give way before those that wait for them do not any more.
 const PATIENCE: u32 = 32;
 
+/// How often lanes of a WARPSYNC.EXCLUSIVE run before the others of their warp, at most.
+const TURNS: u32 = 16;
+
 /// Predicates of a warp that starts: PT and UPT hold.
 const PREDICATES: [u32; 32] = {
     let mut predicates = [0; 32];
@@ -44,8 +47,13 @@ pub(crate) struct Warp {
     common: Option<u64>,
     /// B0 to B15 as each lane sees them: who meets there.
     pub convergence: [[u32; LANES]; 16],
-    /// Members of the WARPSYNC that a lane waits in.
+    /// Members of the WARPSYNC that a lane waits in, or came from last.
     pub members: [u32; LANES],
+    /// Lanes that run with no others than those of their WARPSYNC, until they wait again.
+    exclusive: u32,
+    /// Of those the lanes whose turn it is, since uniform registers are all lanes', and how often they are still to run first.
+    turn: u32,
+    turns: u32,
     /// The phase of the cluster's barrier that lanes have come to, and which did.
     pub cluster_phase: u32,
     pub cluster_arrived: u32,
@@ -71,6 +79,9 @@ impl Warp {
             common: None,
             convergence: [[0; LANES]; 16],
             members: [0; LANES],
+            exclusive: 0,
+            turn: 0,
+            turns: 0,
             cluster_phase: 0,
             cluster_arrived: 0,
             index: 0,
@@ -83,7 +94,7 @@ impl Warp {
         self.index = index;
         self.alive = if threads >= 32 { FULL } else { (1 << threads) - 1 };
         self.waiting = 0;
-        self.yielded = 0;
+        (self.yielded, self.exclusive) = (0, 0);
         (self.patience, self.given_way) = (0, 0);
         self.cluster_arrived = 0;
         self.common = Some(pc);
@@ -162,6 +173,7 @@ impl Warp {
             self.waits[lane] = code;
         }
         self.waiting |= mask;
+        self.exclusive &= !mask;
         self.common = Some(pc);
         self.converge();
         self.runnable() == rest
@@ -177,13 +189,16 @@ impl Warp {
         if let Some(pc) = self.common {
             return Some((pc, runnable));
         }
+        if let Some(lane) = self.in_turn() {
+            return Some((self.scattered[lane], self.group(runnable, lane)));
+        }
         let mut candidates = runnable & !self.yielded;
         if candidates == 0 {
             self.yielded = 0;
             candidates = runnable;
         }
-        let pc = each(candidates).map(|lane| self.scattered[lane]).min()?;
-        Some((pc, self.group(runnable, pc)))
+        let lane = each(candidates).min_by_key(|lane| self.scattered[*lane])?;
+        Some((self.scattered[lane], self.group(runnable, lane)))
     }
 
     /// As [`Warp::select`], but any of the groups, by a number.
@@ -195,17 +210,41 @@ impl Warp {
         if let Some(pc) = self.common {
             return Some((pc, runnable));
         }
-        let lane = each(runnable).nth((choice % u64::from(runnable.count_ones())) as usize)?;
-        let pc = self.scattered[lane];
-        Some((pc, self.group(runnable, pc)))
+        let lane = match self.in_turn() {
+            Some(lane) => lane,
+            None => each(runnable).nth((choice % u64::from(runnable.count_ones())) as usize)?,
+        };
+        Some((self.scattered[lane], self.group(runnable, lane)))
     }
 
-    fn group(&mut self, runnable: u32, pc: u64) -> u32 {
+    /// A lane of those that are to run before others, if any still are.
+    fn in_turn(&mut self) -> Option<usize> {
+        self.turn &= self.exclusive & self.runnable();
+        if self.turn == 0 || self.turns == 0 {
+            return None;
+        }
+        self.turns -= 1;
+        Some(first(self.turn))
+    }
+
+    /// The lanes that stand where one stands and may run with it.
+    fn group(&mut self, runnable: u32, with: usize) -> u32 {
+        let pc = self.scattered[with & 31];
         let mut mask = 0;
         for lane in 0..LANES {
             mask |= u32::from(self.scattered[lane] == pc) << lane;
         }
-        let group = mask & runnable;
+        let mut group = mask & runnable;
+        if group & self.exclusive != 0 {
+            group &= if bit(self.exclusive, with) {
+                self.exclusive & ballot(|i| self.members[i] == self.members[with & 31])
+            } else {
+                !self.exclusive
+            };
+            if group & self.exclusive & !self.turn != 0 {
+                (self.turn, self.turns) = (group, TURNS);
+            }
+        }
         if group == runnable {
             self.common = Some(pc);
         }
@@ -234,6 +273,12 @@ impl Warp {
             }
         }
         self.waiting |= mask;
+        self.exclusive &= !mask;
+    }
+
+    /// Keeps lanes that wait in a WARPSYNC from running with any but its members.
+    pub fn keep_apart(&mut self, mask: u32) {
+        self.exclusive |= mask;
     }
 
     /// Ends the waiting of lanes.
@@ -273,10 +318,12 @@ impl Warp {
                 None => self.members[lane],
             } & self.alive;
             let mut arrived = self.at(code);
-            if let Some(barrier) = self.convergence.get(usize::from(code)) {
-                // A lane that called something may wait there at a barrier of the same number, with others.
-                arrived &= ballot(|i| (barrier[i] ^ barrier[lane]) & self.alive == 0);
-            }
+            // A lane that called something may wait there at a barrier of the same number, with others; and lanes of
+            // several groups in a WARPSYNC of their own each.
+            arrived &= match self.convergence.get(usize::from(code)) {
+                Some(barrier) => ballot(|i| (barrier[i] ^ barrier[lane]) & self.alive == 0),
+                None => ballot(|i| (self.members[i] ^ self.members[lane]) & self.alive == 0),
+            };
             if members & !arrived == 0 {
                 self.wake((members | 1 << lane) & arrived);
             } else {

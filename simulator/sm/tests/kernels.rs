@@ -666,11 +666,11 @@ fn what_is_not_simulated_is_named_and_counted() {
         let exit =
             sections(&elf).into_iter().find(|section| section.0 == ".text.empty").expect("code").1.to_vec();
         let at = elf.windows(exit.len()).position(|bytes| bytes == exit).expect("code");
-        // KILL ends pixels; compute has none.
-        let kill = 0x000f_ea00_0380_0000_0000_0000_0000_795b_u128;
-        elf[at..at + 16].copy_from_slice(&kill.to_le_bytes());
-        bench.launch_elf(&elf, "empty", [1, 1, 1], [32, 1, 1], 16, &[]).expect_err("KILL is not executed")
+        // S2R of a counter of performance.
+        let counter = 0x000e_2200_0000_6400_0000_0000_0000_7919_u128;
+        elf[at..at + 16].copy_from_slice(&counter.to_le_bytes());
+        bench.launch_elf(&elf, "empty", [1, 1, 1], [32, 1, 1], 16, &[]).expect_err("SR_PM0 is not simulated")
     };
-    assert!(matches!(&fault.kind, FaultKind::Unsupported(what) if what.starts_with("KILL")), "{fault}");
+    assert!(matches!(&fault.kind, FaultKind::Unsupported(what) if what.starts_with("S2R")), "{fault}");
     assert_eq!(bench.processor.unsupported().len(), 1);
 }

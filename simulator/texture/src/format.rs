@@ -25,7 +25,17 @@ pub(crate) enum Value {
         /// What one is in the results of filters.
         steps: i64,
     },
+    /// A number of 8 bits, in 1/2^19 shifted by the exponent. Filters share the largest exponent among their texels.
+    Shared {
+        /// The bits.
+        mantissa: u32,
+        /// How far they are shifted.
+        exponent: u32,
+    },
 }
+
+/// What one is in [`Value::Shared`].
+const SHARED_ONE: u32 = 1 << 19;
 
 impl Value {
     /// The register's bits.
@@ -43,6 +53,7 @@ impl Value {
             Self::Integer(value) => value as f32,
             // The lowest number is as the one above it.
             Self::Part { value, most, .. } => (value as f64 / most as f64).max(-1.0) as f32,
+            Self::Shared { mantissa, exponent } => (mantissa << exponent) as f32 / SHARED_ONE as f32,
         }
     }
 }
@@ -135,7 +146,7 @@ impl Format {
             let bits = (texel >> low) as u32 & (u32::MAX >> (32 - u32::from(width)));
             *out = component(bits, width, kind);
             if self.srgb && index < 3 && width == 8 && kind == DataType::Unorm {
-                *out = Value::Half(srgb_to_linear(bits));
+                *out = srgb_to_linear(bits as u8);
             }
         }
         out
@@ -178,38 +189,43 @@ fn short_float(bits: u32, mantissa: u32) -> f32 {
     }
 }
 
+/// The first byte of sRGB with a larger exponent than those before.
+const SRGB_EXPONENTS: [u8; 13] = [1, 2, 4, 7, 13, 22, 32, 48, 64, 96, 136, 184, 248];
+
+/// The linear numbers of sRGB's bytes as an H200 has them: not quite those of the curve. Those of one exponent `e` are in
+/// 2^e parts of 2^19.
+#[rustfmt::skip]
+const SRGB: [u8; 256] = [
+    0, 160, 160, 240, 160, 200, 240, 140, 160, 180, 200, 220, 240, 132, 144, 156,
+    170, 184, 198, 214, 230, 246, 131, 140, 150, 159, 169, 180, 190, 201, 213, 224,
+    118, 125, 131, 138, 145, 152, 159, 166, 174, 182, 190, 198, 206, 215, 224, 233,
+    121, 126, 131, 136, 141, 146, 151, 156, 162, 168, 173, 179, 185, 191, 197, 204,
+    105, 108, 112, 115, 118, 122, 125, 129, 133, 136, 140, 144, 148, 152, 156, 160,
+    164, 169, 173, 177, 182, 186, 191, 195, 200, 205, 209, 214, 219, 224, 229, 234,
+    120, 122, 125, 128, 130, 133, 136, 139, 142, 145, 148, 151, 154, 157, 160, 163,
+    166, 169, 172, 176, 179, 182, 186, 189, 192, 196, 199, 203, 206, 210, 214, 217,
+    221, 225, 229, 232, 236, 240, 244, 248, 126, 128, 130, 132, 134, 136, 138, 141,
+    143, 145, 147, 149, 152, 154, 156, 158, 161, 163, 165, 168, 170, 173, 175, 178,
+    180, 182, 185, 188, 190, 193, 195, 198, 200, 203, 206, 209, 211, 214, 217, 219,
+    222, 225, 228, 231, 234, 237, 240, 242, 123, 124, 126, 127, 129, 130, 132, 133,
+    135, 137, 138, 140, 141, 143, 145, 146, 148, 150, 151, 153, 155, 156, 158, 160,
+    161, 163, 165, 167, 169, 170, 172, 174, 176, 178, 179, 181, 183, 185, 187, 189,
+    191, 193, 195, 197, 199, 201, 203, 205, 207, 209, 211, 213, 215, 217, 219, 221,
+    223, 225, 227, 229, 232, 234, 236, 238, 120, 121, 122, 123, 125, 126, 127, 128,
+];
+
 /// A byte of sRGB as a linear number.
-fn srgb_to_linear(byte: u32) -> f32 {
-    SRGB.get(byte as usize).map_or(0.0, |value| *value as f32 / 65536.0)
+fn srgb_to_linear(byte: u8) -> Value {
+    let exponent = SRGB_EXPONENTS.iter().filter(|first| **first <= byte).count().saturating_sub(1);
+    Value::Shared { mantissa: SRGB[usize::from(byte)].into(), exponent: exponent as u32 }
 }
 
-/// The numbers of sRGB's bytes in 1/65536, as an H200 has them: not quite those of the curve. Those of 36, 77, 139 and 170
-/// were not seen, and are the nearest on the grid of their neighbours.
-#[rustfmt::skip]
-const SRGB: [u32; 256] = [
-    0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220,
-    240, 264, 288, 312, 340, 368, 396, 428, 460, 492, 524, 560,
-    600, 636, 676, 720, 760, 804, 852, 896, 944, 1000, 1048, 1104,
-    1156, 1216, 1272, 1328, 1392, 1456, 1520, 1584, 1648, 1720, 1792, 1864,
-    1936, 2016, 2096, 2176, 2256, 2336, 2416, 2496, 2592, 2688, 2768, 2864,
-    2960, 3056, 3152, 3264, 3360, 3456, 3584, 3680, 3776, 3904, 4000, 4128,
-    4256, 4352, 4480, 4608, 4736, 4864, 4992, 5120, 5248, 5408, 5536, 5664,
-    5824, 5952, 6112, 6240, 6400, 6560, 6688, 6848, 7008, 7168, 7328, 7488,
-    7680, 7808, 8000, 8192, 8320, 8512, 8704, 8896, 9088, 9280, 9472, 9664,
-    9856, 10048, 10240, 10432, 10624, 10816, 11008, 11264, 11456, 11648, 11904, 12096,
-    12288, 12544, 12736, 12992, 13184, 13440, 13696, 13888, 14144, 14400, 14656, 14848,
-    15104, 15360, 15616, 15872, 16128, 16384, 16640, 16896, 17152, 17408, 17664, 18048,
-    18304, 18560, 18816, 19072, 19456, 19712, 19968, 20224, 20608, 20864, 21120, 21504,
-    21760, 22144, 22400, 22784, 23040, 23296, 23680, 24064, 24320, 24704, 24960, 25344,
-    25600, 25984, 26368, 26752, 27008, 27392, 27776, 28032, 28416, 28800, 29184, 29568,
-    29952, 30336, 30720, 30976, 31488, 31744, 32256, 32512, 33024, 33280, 33792, 34048,
-    34560, 35072, 35328, 35840, 36096, 36608, 37120, 37376, 37888, 38400, 38656, 39168,
-    39680, 39936, 40448, 40960, 41216, 41728, 42240, 42752, 43264, 43520, 44032, 44544,
-    45056, 45568, 45824, 46336, 46848, 47360, 47872, 48384, 48896, 49408, 49920, 50432,
-    50944, 51456, 51968, 52480, 52992, 53504, 54016, 54528, 55040, 55552, 56064, 56576,
-    57088, 57600, 58112, 58624, 59392, 59904, 60416, 60928, 61440, 61952, 62464, 62976,
-    64000, 64512, 65024, 65536,
-];
+/// A number from 0 to 1 with as many bits.
+fn shared(number: f64) -> Value {
+    let parts = (number * f64::from(SHARED_ONE)) as u32;
+    let exponent = parts.checked_ilog2().unwrap_or(0).saturating_sub(7);
+    Value::Shared { mantissa: parts >> exponent, exponent }
+}
 
 impl Format {
     /// The border's colour in this format: components are rounded to it, halves towards zero.
@@ -222,7 +238,7 @@ impl Format {
                 (DataType::Uint | DataType::Sint, _) => Value::Integer(bits[index]),
                 (_, 0) | (DataType::Float, 32) => *out,
                 (DataType::Float, _) => Value::Half(f32::from_bits(bits[index])),
-                (DataType::Unorm, 8) if self.srgb && index < 3 => Value::Half(number.clamp(0.0, 1.0) as f32),
+                (DataType::Unorm, 8) if self.srgb && index < 3 => shared(number.clamp(0.0, 1.0)),
                 (DataType::Unorm | DataType::Snorm, _) => {
                     let signed = kind == DataType::Snorm;
                     let most = i64::from(u32::MAX >> (32 - width)) >> u32::from(signed);
@@ -240,8 +256,8 @@ impl Format {
 /// Components of several texels combined: each with its weight in 1/256, which sum up to one.
 ///
 /// As an H200 does it, bit for bit where that was compared: floats to the nearest, halves away from zero, shorter floats
-/// then to half precision the same way, and parts of a whole to a part of 65535, or 32767 where there are signs. Of the
-/// latter, one of 8-bit components in twenty differs by one such part, and components of sRGB differ by up to 1/256.
+/// then to half precision the same way, and parts of a whole to a part of 65535, or 32767 where there are signs. Bytes with
+/// signs come to parts of 32767 by shifts, and components of sRGB lose bits to the largest exponent among them.
 pub(crate) fn combine(texels: &[(i64, Texel)]) -> Texel {
     let mut out = [Value::Float(0.0); 4];
     for (index, out) in out.iter_mut().enumerate() {
@@ -252,10 +268,31 @@ pub(crate) fn combine(texels: &[(i64, Texel)]) -> Texel {
                 Value::Part { value, .. } => weight * value,
                 _ => 0,
             });
-            let sum = i128::from(parts.sum::<i64>()) * i128::from(steps);
-            let whole = i128::from(most) << FRACTION;
-            let value = ((2 * sum + whole).div_euclid(2 * whole) as i64).max(-steps);
+            let parts = parts.sum::<i64>();
+            let value = if most == i8::MAX.into() {
+                // 32767 / 127 is 258 and a little, which is 256 and a part of 128 with a part of 256 of that.
+                parts + (((parts >> 4) + (parts >> 12) + 4) >> 3)
+            } else {
+                let whole = i128::from(most) << FRACTION;
+                (2 * i128::from(parts) * i128::from(steps) + whole).div_euclid(2 * whole) as i64
+            };
+            let value = value.clamp(-steps, steps);
             *out = Value::Part { value, most: steps, steps };
+            continue;
+        }
+        if let Value::Shared { .. } = first {
+            let exponents = texels.iter().map(|(_, texel)| match component(texel) {
+                Value::Shared { exponent, .. } => exponent,
+                _ => 0,
+            });
+            let largest = exponents.max().unwrap_or(0);
+            let sum = texels.iter().fold(0, |sum, (weight, texel)| match component(texel) {
+                Value::Shared { mantissa, exponent } => {
+                    sum + weight * i64::from(mantissa >> (largest - exponent))
+                }
+                _ => sum,
+            });
+            *out = Value::Half(half_away((sum << largest) as f64 / f64::from(SHARED_ONE << FRACTION)));
             continue;
         }
         let sum = texels

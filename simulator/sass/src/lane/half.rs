@@ -165,6 +165,39 @@ pub fn hfma(a: u16, b: u16, c: u16, mode: HalfMode) -> u16 {
     mode.finish(sum(mode.format.value(a) * mode.format.value(b), mode.format.value(c)))
 }
 
+/// Which factors make more of a product than IEEE 754 says (measured on H200).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Factors {
+    /// None.
+    Plain,
+    /// `.FMZ`: with zero, or a subnormal number, the product is zero, whatever the other factor is.
+    ZeroWins,
+    /// `.OOB`: with [`OUT_OF_BOUNDS`] the result is zero, whatever is added.
+    OutOfBounds,
+}
+
+/// The NaN, in both formats and with either sign, that fills what a tensor has no elements for.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
+
+/// [`hfma`] with special factors.
+#[inline(always)]
+pub fn hfma_of(a: u16, b: u16, c: u16, mode: HalfMode, factors: Factors) -> u16 {
+    let zero = |x: u16| x & mode.format.infinity() == 0;
+    let out = |x: u16| x & !SIGN == OUT_OF_BOUNDS;
+    match factors {
+        Factors::ZeroWins if zero(a) || zero(b) => hfma(0, 0, c, mode),
+        Factors::OutOfBounds if out(a) || out(b) => 0,
+        _ => hfma(a, b, c, mode),
+    }
+}
+
+/// [`hmul`] with `.FMZ`.
+#[inline(always)]
+pub fn hmul_zero(a: u16, b: u16, mode: HalfMode) -> u16 {
+    let zero = |x: u16| x & mode.format.infinity() == 0;
+    if zero(a) || zero(b) { 0 } else { hmul(a, b, mode) }
+}
+
 /// HADD2.F32: the FP32 sum of one half of each operand; `HADD2.F32 R, -RZ, R.H0_H0` is how a half
 /// is widened.
 #[inline(always)]

@@ -74,7 +74,8 @@ pub(super) fn add(t: &mut Rows) {
         t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &["", ".EXCLUSIVE"])]);
     });
     t.row(Warpsync, 0x348, 0, &[COND, reg(32)], &[field(F::Exclusive, 86, 1, &[""])]).until = Arch::Sm75;
-    t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[field(F::Exclusive, 86, 1, &[""])]).since = Arch::Sm90;
+    let alone = field(F::Exclusive, 85, 2, &["", ".EXCLUSIVE"]);
+    t.row(Warpsync, 0x348, 0, &[COND, reg(24)], &[alone]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND], &[field(F::Exclusive, 86, 1, &[".ALL"])]).since = Arch::Sm90;
     t.row(Warpsync, 0x948, 0, &[COND, FAR], &[field(F::Exclusive, 86, 1, &["!", ".COLLECTIVE.ALL"])]).since =
         Arch::Sm90;

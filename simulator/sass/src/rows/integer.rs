@@ -131,7 +131,16 @@ pub(super) fn add(t: &mut Rows) {
     let kind = field(F::Signed, 72, 2, &[".U32", "", ".U16x2", ".S16x2"]);
     let relu = field(F::Relu, 76, 1, &["", ".RELU"]);
     hopper.alu(Vimnmx3, 0x00f, FORMS_B, 0, &[D, A, B, third(B), PS], &[kind, relu]);
-    hopper.alu(Vimnmx, 0x048, FORMS_B, 0x3f << 81, &[D, A, B_S, PS], &[kind, relu]);
+    // With two predicates that are written, if the first is not PT.
+    hopper.alu(
+        Vimnmx,
+        0x048,
+        FORMS_B,
+        7 << 81,
+        &[D, A, B_S, PS, pred(84).hidden(Hide::Always)],
+        &[kind, relu],
+    );
+    hopper.alu(Vimnmx, 0x048, FORMS_B, 0, &[D, pred(81), pred(84), A, B_S, PS], &[kind, relu]);
     hopper.alu(Viaddmnmx, 0x046, FORMS_BC, 0, &[D, A, B_N, third(B), PS], &[kind, relu]);
     // Blackwell writes predicates too, which is not in the table.
     for row in hopper.0[first..].iter_mut().filter(|row| row.op == Vimnmx) {

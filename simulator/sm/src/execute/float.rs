@@ -291,6 +291,8 @@ handlers! {
         let function = Function::from_code(op.payload as u32 & 0xff).unwrap_or(Function::Rcp);
         let format = if op.payload >> 8 & 3 == 2 { HalfFormat::Bf16 } else { HalfFormat::F16 };
         let shift = (op.payload >> 16 & 31) as u32;
-        core.map1_slow(op, mask, |v| mufu::mufu_half(function, (v >> shift) as u16, format))
+        // Marks are those of the half that is read.
+        let (keep, flip) = ((op.payload >> 32) as u16, ((op.payload >> 63) as u16) << 15);
+        core.map1_slow(op, mask, |v| mufu::mufu_half(function, (v >> shift) as u16 & keep ^ flip, format))
     };
 }

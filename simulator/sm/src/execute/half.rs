@@ -1,6 +1,6 @@
 //! Packed half precision.
 
-use sass::lane::half::{self, HalfFormat, HalfMode, Swizzle};
+use sass::lane::half::{self, Factors, HalfFormat, HalfMode, Swizzle, pack};
 use sass::lane::{Boolean, FloatCompare};
 
 use super::super::lanes::{LANES, bit};
@@ -10,6 +10,14 @@ use super::handlers;
 const SWIZZLES: [Swizzle; 4] = [Swizzle::H1H0, Swizzle::F32, Swizzle::H0H0, Swizzle::H1H1];
 /// Lowest bit of a comparison in a payload.
 pub(crate) const COMPARE: u32 = 32;
+
+/// Of a form of [`Hfma2Rare`]: the second source is crossed.
+const CROSSED: u8 = 4;
+
+/// Which rare form of HFMA2 it is, for [`Micro::extra`].
+pub(crate) fn rare_code(factors: Factors, crossed: bool) -> u8 {
+    factors as u8 | (u8::from(crossed) * CROSSED)
+}
 
 /// Format and modifiers in the lowest bits of a payload.
 pub(crate) fn mode_code(mode: HalfMode) -> u64 {
@@ -70,27 +78,33 @@ handlers! {
     Hmul2 = |core, op, mask| {
         core.map2_slow(op, mask, |a, b| half::hmul2(halves(op, 0, a), halves(op, 1, b), mode(op)))
     };
+    /// HMUL2.FMZ.
+    Hmul2Zero = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| {
+            let (a, b) = (halves(op, 0, a), halves(op, 1, b));
+            pack(half::hmul_zero(a.0, b.0, mode(op)), half::hmul_zero(a.1, b.1, mode(op)))
+        })
+    };
     /// HFMA2.
     Hfma2 = |core, op, mask| {
         core.map3_slow(op, mask, |a, b, c| {
             half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
         })
     };
-    /// HFMA2 with a second source `.H0_NH1`: the low half stands high, and the high one, negated, low.
-    Hfma2Crossed = |core, op, mask| {
-        core.map3_slow(op, mask, |a, b, c| {
-            let crossed = b.rotate_left(16) ^ 0x8000;
-            half::hfma2(halves(op, 0, a), halves(op, 1, crossed), halves(op, 2, c), mode(op))
-        })
-    };
-    /// HFMA2.RELU in the lanes of a predicate, HFMA2 in the others.
-    Hfma2Relu = |core, op, mask| {
+    /// HFMA2 in its rarer forms, which [`rare_code`] tells apart: special factors; a second source `.H0_NH1`, whose low
+    /// half stands high, and the high one, negated, low; `.RELU` in the lanes of a predicate only.
+    Hfma2Rare = |core, op, mask| {
         let chosen = core.predicate(op.from[0]);
+        let crosses = op.extra & CROSSED != 0;
+        let factors = [Factors::Plain, Factors::ZeroWins, Factors::OutOfBounds][usize::from(op.extra & 3) % 3];
         let (a, b, c) = (core.row(op.a), core.row(op.b), core.row(op.c));
         let mut out = [0; LANES];
         for i in 0..LANES {
-            let mode = HalfMode { relu: bit(chosen, i), ..mode(op) };
-            out[i] = half::hfma2(halves(op, 0, a[i]), halves(op, 1, b[i]), halves(op, 2, c[i]), mode);
+            let mode = HalfMode { relu: mode(op).relu && bit(chosen, i), ..mode(op) };
+            let b = if crosses { b[i].rotate_left(16) ^ 0x8000 } else { b[i] };
+            let (a, b, c) = (halves(op, 0, a[i]), halves(op, 1, b), halves(op, 2, c[i]));
+            let of = |a, b, c| half::hfma_of(a, b, c, mode, factors);
+            out[i] = pack(of(a.0, b.0, c.0), of(a.1, b.1, c.1));
         }
         core.put(op.d, mask, &out);
         Flow::Next

@@ -405,6 +405,38 @@ handlers! {
         core.put(op.d, mask, &out);
         Flow::Next
     };
+    /// VIMNMX with predicates: whether the first source is the result, for the low half and the high one, or twice for one
+    /// number (measured on H200).
+    VimnmxWhich = |core, op, mask| {
+        let (sign, packed, relu) = video(op);
+        let minimum = core.predicate(op.from[0]);
+        let (a, b) = (core.row(op.a), core.row(op.b));
+        let (mut out, mut which) = ([0; LANES], [[false; 2]; LANES]);
+        for i in 0..LANES {
+            let least = bit(minimum, i);
+            let first = |a: u32, b: u32, lost: u32| {
+                let number = |v: u32| match sign {
+                    Sign::Signed => i64::from((v << lost) as i32),
+                    Sign::Unsigned => i64::from(v << lost),
+                };
+                let (a, b) = (number(a), number(b));
+                let found = if least { a.min(b) } else { a.max(b) };
+                a == if relu { found.max(0) } else { found }
+            };
+            if packed {
+                out[i] = integer::vimnmx_16x2(a[i], b[i], least, sign, relu);
+                which[i] = [first(a[i], b[i], 16), first(a[i] >> 16, b[i] >> 16, 16)];
+            } else {
+                out[i] = integer::vimnmx(a[i], b[i], least, sign, relu);
+                which[i] = [first(a[i], b[i], 0); 2];
+            }
+        }
+        core.put(op.d, mask, &out);
+        for (half, to) in op.to.into_iter().enumerate() {
+            core.put_predicate(to, mask, ballot(|i| which[i][half]));
+        }
+        Flow::Next
+    };
     /// VIMNMX3.
     Vimnmx3 = |core, op, mask| {
         let (sign, packed, relu) = video(op);

@@ -1025,6 +1025,17 @@ fn atomic_pointer<const SPACE: u8>(
     }
 }
 
+/// Bit of what QSPC gives: there is no memory at the address, in local memory or another block's.
+const NOWHERE: u32 = 1 << 31;
+/// Bits of what QSPC gives: the space that the address is in.
+pub(crate) const IN_GLOBAL: u32 = 1;
+/// As above.
+pub(crate) const IN_SHARED: u32 = 2;
+/// As above.
+pub(crate) const IN_LOCAL: u32 = 4;
+/// As above.
+pub(crate) const IN_CLUSTER: u32 = 8;
+
 handlers! {
     /// LDG, LD, LDS, LDL.
     Load<const BYTES: usize, const SPACE: u8> [loads::load::<BYTES, SPACE>, loads BYTES as u16 / 4, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] =
@@ -1047,6 +1058,22 @@ handlers! {
             },
             _ => core.load_slowly::<BYTES, GENERIC>(op, mask),
         }
+    };
+    /// LDG and LD with a predicate: lanes for which it does not hold access nothing and get zeros. One that LDG writes
+    /// becomes false.
+    LoadWhere<const BYTES: usize, const SPACE: u8> = |core, op, mask| {
+        let enabled = mask & core.predicate(op.from[0]);
+        if enabled != 0 {
+            let flow = Load::<BYTES, SPACE>::one::<L>(core, op, enabled);
+            if flow != Flow::Next {
+                return flow;
+            }
+        }
+        for word in 0..(BYTES / 4).max(1) as u16 {
+            core.put(op.d.plus(word), mask & !enabled, &[0; LANES]);
+        }
+        core.put_predicate(op.to[0], mask, 0);
+        Flow::Next
     };
     /// STG, ST, STS, STL.
     Store<const BYTES: usize, const SPACE: u8> = |core, op, mask| match (SPACE, BYTES) {
@@ -1100,8 +1127,8 @@ handlers! {
         }
         Flow::Next
     };
-    /// ATOM, ATOMG, ATOMS, RED. Where there is a predicate result, the lanes with addresses in shared or local memory
-    /// do nothing: the code that comes next looks after them.
+    /// ATOM, ATOMG, ATOMS, RED. Where there is a predicate result, the lanes of ATOM with addresses in shared or local
+    /// memory do nothing: the code that comes next looks after them. That of ATOMG becomes false (measured on H200).
     Atomic<const SPACE: u8> = |core, op, mask| {
         let (operation, kind) = atomic::of_code(op.extra);
         let wide = kind.bytes() == 8;
@@ -1134,7 +1161,7 @@ handlers! {
         for (element, out) in (0..elements).zip(&out) {
             core.put_sized(op.d.plus(element), done, out, wide);
         }
-        core.put_predicate(op.to[0], mask, done);
+        core.put_predicate(op.to[0], mask, if SPACE == GENERIC { done } else { 0 });
         Flow::Next
     };
     /// EXCH and CAS of 16 bytes. A predicate result is as that of the others.
@@ -1163,7 +1190,7 @@ handlers! {
         for (word, out) in (0..).zip(&out) {
             core.put(op.d.plus(word), done, out);
         }
-        core.put_predicate(op.to[0], mask, done);
+        core.put_predicate(op.to[0], mask, if SPACE == GENERIC { done } else { 0 });
         Flow::Next
     };
     /// ATOMG.ADD and RED.ADD of 32-bit integers. Lanes with one address add once for all.
@@ -1288,21 +1315,28 @@ handlers! {
         }
         Flow::Next
     };
-    /// QSPC. The block's own shared memory is one space, that of all blocks another, though they may not be there
-    /// (measured on H200).
+    /// QSPC: the spaces of an address, and whether a wanted one is among them. The block's own shared memory is one
+    /// space, that of all blocks another, though they may not be there (measured on H200).
     QuerySpace = |core, op, mask| {
-        let mut inside = 0;
+        let mut spaces = [0; LANES];
         for lane in each(mask) {
-            let holds = match core.place(core.long_address(op, lane)) {
-                Place::Global(_) => op.extra == 0,
-                Place::Local(_) => op.extra == 1,
-                Place::Shared(at) | Place::Cluster(at) => {
-                    op.extra == 3 || op.extra == 2 && (at ^ core.cta.window) >> RANK == 0
+            spaces[lane] = match core.place(core.long_address(op, lane)) {
+                Place::Global(_) => IN_GLOBAL,
+                Place::Local(at) if at < LOCAL_TOP - core.launch.launch.local_bytes.min(LOCAL_TOP) => {
+                    IN_LOCAL | NOWHERE
                 }
+                Place::Local(_) => IN_LOCAL,
+                Place::Shared(at) | Place::Cluster(at) if (at ^ core.cta.window) >> RANK == 0 => {
+                    IN_SHARED | IN_CLUSTER
+                }
+                Place::Shared(at) | Place::Cluster(at) if at >> RANK >= core.launch.cluster => {
+                    IN_CLUSTER | NOWHERE
+                }
+                Place::Shared(_) | Place::Cluster(_) => IN_CLUSTER,
             };
-            inside |= u32::from(holds) << lane;
         }
-        core.put_predicate(op.to[0], mask, inside);
+        core.put_predicate(op.to[0], mask, ballot(|lane| spaces[lane] & u32::from(op.extra) != 0));
+        core.put(op.d, mask, &spaces);
         Flow::Next
     };
     /// MEMBAR.

@@ -122,10 +122,25 @@ handlers! {
         let value = core.cta.index[op.payload as usize % 3];
         put_same(core, op, mask, value.into())
     };
-    /// SR_SWINHI.
-    SharedWindowHigh = |core, op, mask| {
-        let value = core.launch.launch.shared_window >> 32;
+    /// SR_SWINLO, SR_SWINHI: where shared memory lies among generic addresses.
+    SharedWindow = |core, op, mask| {
+        let value = core.launch.launch.shared_window >> op.payload;
+        put_same(core, op, mask, value & 0xffff_ffff)
+    };
+    /// SR_LWINLO, SR_LWINHI: where local memory lies.
+    LocalWindow = |core, op, mask| {
+        let value = core.launch.launch.local_window >> op.payload;
+        put_same(core, op, mask, value & 0xffff_ffff)
+    };
+    /// SR_NTID: threads of a block.
+    Threads = |core, op, mask| {
+        let value = core.launch.launch.block.iter().map(|size| u64::from(*size)).product();
         put_same(core, op, mask, value)
+    };
+    /// SR_BARRIERALLOC: the barriers that the launch asked for.
+    Barriers = |core, op, mask| {
+        let value = core.launch.launch.barriers;
+        put_same(core, op, mask, value.into())
     };
     /// SR_SMEMSZ.
     SharedBytes = |core, op, mask| {
@@ -154,22 +169,25 @@ handlers! {
         let value = core.caches.nanoseconds();
         put_same(core, op, mask, value >> op.payload)
     };
-    /// SRZ.
+    /// SRZ, and what reads as zero.
     Zero [emit::zero] = |core, op, mask| put_same(core, op, mask, 0);
+    /// A number.
+    Fixed = |core, op, mask| put_same(core, op, mask, op.payload);
     /// SR_VIRTUALSMID.
     MultiprocessorNumber = |core, op, mask| {
         let value = multiprocessor(core);
         put_same(core, op, mask, value)
     };
-    /// SR_VIRTID: the warp in 14:8, as `%warpid` takes it out, and the SM in 28:20.
+    /// SR_VIRTID: the lane in 4:0, the warp in 14:8, as `%warpid` takes it out, and the SM in 28:20.
     VirtualNumber = |core, op, mask| {
-        let value = u64::from(core.warp().index) << 8 | multiprocessor(core) << 20;
-        put_same(core, op, mask, value)
+        let value = core.warp().index << 8 | (multiprocessor(core) as u32) << 20;
+        put_lanes(core, op, mask, &NUMBERS.map(|lane| lane | value))
     };
-    /// SR_VIRTCFG: the warps that an SM holds in 15:8, as `%nwarpid` takes them out, and the SMs in 28:20.
+    /// SR_VIRTCFG: the lanes of a warp in 7:0, the warps that an SM holds in 15:8, as `%nwarpid` takes them out, the SMs
+    /// in 28:20, and the payload.
     VirtualConfiguration = |core, op, mask| {
         let value = u64::from(core.caches.warps) << 8 | u64::from(core.caches.multiprocessors) << 20;
-        put_same(core, op, mask, value)
+        put_same(core, op, mask, value | LANES as u64 | op.payload)
     };
     /// SR_LMEMHIOFF: where the local memory that hangs from the top of its window ends. Code for debugging traps when
     /// its stack pointer is below.

@@ -19,7 +19,7 @@ pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
         Op::Brx => brx(r),
         Op::Jmx => jmx(r),
         Op::Jmp => jmp(r),
-        Op::Kill => Err(Refusal::unsupported("it ends pixels, which compute has none of")),
+        Op::Kill => Err(Refusal::Illegal("it ends pixels, which compute has none of")),
         Op::Exit => conditional(r, Step::Exit),
         Op::Bssy => bssy(r),
         Op::Bsync => convergence(r, Step::Bsync),
@@ -79,9 +79,9 @@ fn bra(r: &mut Reader<'_>) -> Read<Micro> {
         micro.payload = r.label(1)?;
         match r.spelling(F::Divergence) {
             ".U.ANY" => micro.extra = Micro::ANY,
-            // `.U` is the compiler's word that all lanes go one way (cuBLAS has it on conditions of the warp). What a card
-            // does where they do not was not measured: here they part.
-            "" | ".U" => {}
+            // `.U` is the compiler's word that all lanes go one way. Where they would not, an H200 goes on behind it.
+            ".U" => micro.extra = Micro::ALL,
+            "" => {}
             other => return Err(Refusal::unsupported(format!("test {other}"))),
         }
     }
@@ -166,8 +166,8 @@ fn bssy(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn warpsync(r: &mut Reader<'_>) -> Read<Micro> {
-    // `.EXCLUSIVE`, `.COLLECTIVE`: the lanes that meet here go on together anyway. `.ALL` names no mask.
-    r.ignore(F::Exclusive);
+    // `.ALL` names no mask.
+    let exclusive = matches!(r.spelling(F::Exclusive), ".EXCLUSIVE" | ".COLLECTIVE");
     let mut micro = conditional(r, Step::Warpsync)?;
     match r.instruction.operands().get(1) {
         Some(Operand::Immediate { .. }) => {
@@ -176,7 +176,7 @@ fn warpsync(r: &mut Reader<'_>) -> Read<Micro> {
         }
         Some(Operand::Register { .. }) => {
             micro.a = r.plain(1, 1)?;
-            micro.to[0].0 = 1;
+            micro.to[0].0 = 1 | u8::from(exclusive) << 1;
         }
         // All lanes; the label of a collective one is where its code ends.
         _ => {

@@ -1,7 +1,7 @@
 //! FP32 arithmetic, comparisons and the special-function unit.
 
 use sass::lane::{Rounding, mufu};
-use sass::{FieldId as F, Op, Operand};
+use sass::{FieldId as F, Op};
 
 use super::super::execute::float as x;
 use super::super::micro::Micro;
@@ -228,13 +228,11 @@ fn mufu(r: &mut Reader<'_>) -> Read<Micro> {
         ".BF16" => 2,
         other => return Err(Refusal::unsupported(format!("format {other}"))),
     };
-    // The row's immediates and marks are those of FP32.
+    // The row's immediates are printed as FP32; the lower half is what is read.
     let (source, shift) = r.part(1)?;
-    if matches!(r.operand(1)?, Operand::Immediate { .. }) || source.marks != sass::Marks::default() {
-        return Err(Refusal::unsupported("an immediate or a mark of half precision"));
-    }
+    let (keep, flip) = (if source.marks.absolute { 0x7fff } else { 0xffff }, u64::from(source.marks.negate));
     micro.b = source.row;
-    micro.payload |= format << 8 | shift << 16;
+    micro.payload |= format << 8 | shift << 16 | keep << 32 | flip << 63;
     micro.run = r.plain_handler::<x::MufuHalf>();
     Ok(micro)
 }

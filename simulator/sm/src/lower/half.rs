@@ -1,6 +1,6 @@
 //! Packed half precision.
 
-use sass::lane::half::{HalfFormat, HalfMode, Swizzle};
+use sass::lane::half::{Factors, HalfFormat, HalfMode, Swizzle};
 use sass::{FieldId as F, Half, Op, Operand};
 
 use super::super::execute::half as x;
@@ -11,9 +11,8 @@ use super::reader::{Read, Reader, Refusal, Widen};
 pub(super) fn lower(r: &mut Reader<'_>) -> Option<Read<Micro>> {
     Some(match r.instruction.op {
         Op::Hadd2 => hadd2(r),
-        Op::Hmul2 => arithmetic::<x::Hmul2>(r, 2),
-        Op::Hfma2 => hfma2(r),
-        Op::Hfma2Mma => fused(r),
+        Op::Hmul2 => hmul2(r),
+        Op::Hfma2 | Op::Hfma2Mma => hfma2(r),
         Op::Hmnmx2 => hmnmx2(r),
         Op::Hset2 => hset2(r),
         Op::Hsetp2 => hsetp2(r),
@@ -29,10 +28,33 @@ fn mode(r: &mut Reader<'_>) -> Read<HalfMode> {
         other => return Err(Refusal::unsupported(format!("format {other}"))),
     };
     let (flushes, saturate) = (r.spelling(F::Ftz), r.flag(F::Saturate));
-    if !matches!(flushes, "" | ".FTZ") {
-        return Err(Refusal::unsupported(format!("modifier {flushes}")));
+    let flushes = match flushes {
+        "" | ".OOB" => false,
+        ".FTZ" => true,
+        ".FMZ" if format == HalfFormat::Bf16 => {
+            return Err(Refusal::Illegal("an H200 has no .FMZ of bfloat16"));
+        }
+        ".FMZ" => true,
+        other => return Err(Refusal::unsupported(format!("modifier {other}"))),
+    };
+    Ok(HalfMode { format, flushes, saturate, relu: r.flag(F::Relu) })
+}
+
+/// Which factors are special.
+fn factors(r: &mut Reader<'_>) -> Factors {
+    match r.spelling(F::Ftz) {
+        ".FMZ" => Factors::ZeroWins,
+        ".OOB" => Factors::OutOfBounds,
+        _ => Factors::Plain,
     }
-    Ok(HalfMode { format, flushes: flushes == ".FTZ", saturate, relu: r.flag(F::Relu) })
+}
+
+fn hmul2(r: &mut Reader<'_>) -> Read<Micro> {
+    let mut micro = arithmetic::<x::Hmul2>(r, 2)?;
+    if factors(r) == Factors::ZeroWins {
+        micro.run = r.plain_handler::<x::Hmul2Zero>();
+    }
+    Ok(micro)
 }
 
 /// Reads source `slot` of the micro-operation from operand `slot + 1`, with its swizzle and marks.
@@ -59,7 +81,8 @@ fn source(r: &mut Reader<'_>, micro: &mut Micro, operand: usize, slot: usize) ->
     Ok(())
 }
 
-/// HFMA2, whose second source may be crossed with one half negated.
+/// HFMA2, whose second source may be crossed with one half negated. A predicate behind its sources says where .RELU
+/// applies (measured on H200).
 fn hfma2(r: &mut Reader<'_>) -> Read<Micro> {
     let crossed = match r.operand(2)? {
         Operand::Register { half, .. }
@@ -67,25 +90,14 @@ fn hfma2(r: &mut Reader<'_>) -> Read<Micro> {
         | Operand::Constant { half, .. } => half == Half::LowNegatedHigh,
         _ => false,
     };
-    let mut micro = fused(r)?;
-    if crossed {
-        if micro.from[0] != PredicateIn::TRUE {
-            return Err(Refusal::unsupported("a crossed source with .RELU by predicate"));
-        }
-        micro.run = r.plain_handler::<x::Hfma2Crossed>();
-    }
-    Ok(micro)
-}
-
-/// A fused multiply-add; a predicate behind its sources says where .RELU applies (measured on H200).
-fn fused(r: &mut Reader<'_>) -> Read<Micro> {
     let mut micro = arithmetic::<x::Hfma2>(r, 3)?;
+    let factors = factors(r);
     if r.flag(F::Relu) && r.instruction.operands().len() > 4 {
-        let chosen = r.predicate(4)?;
-        if chosen != PredicateIn::TRUE {
-            micro.from[0] = chosen;
-            micro.run = r.plain_handler::<x::Hfma2Relu>();
-        }
+        micro.from[0] = r.predicate(4)?;
+    }
+    if crossed || factors != Factors::Plain || micro.from[0] != PredicateIn::TRUE {
+        micro.run = r.plain_handler::<x::Hfma2Rare>();
+        micro.extra = x::rare_code(factors, crossed);
     }
     Ok(micro)
 }

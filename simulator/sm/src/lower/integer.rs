@@ -429,6 +429,21 @@ fn video(r: &mut Reader<'_>) -> Read<u8> {
 
 fn vimnmx(r: &mut Reader<'_>) -> Read<Micro> {
     let extra = video(r)?;
+    if matches!(r.instruction.operands().get(1), Some(Operand::Predicate { .. })) {
+        if r.flag(F::Relu) && matches!(r.spelling(F::Signed), ".U32" | ".U16x2") {
+            return Err(Refusal::Illegal("an H200 has no .RELU of numbers without signs here"));
+        }
+        let mut micro = r.plain_micro::<x::VimnmxWhich>();
+        micro.extra = extra;
+        micro.d = r.to(0, 1)?;
+        micro.to = [r.predicate_to(1)?, r.predicate_to(2)?];
+        micro.a = r.plain(3, 1)?;
+        micro.b = r.plain(4, 1)?;
+        micro.from[0] = r.predicate(5)?;
+        return Ok(micro);
+    }
+    // Without the first predicate the second is none either, whatever its bits.
+    r.ignore_operand(4);
     if extra <= bits(&[true]) {
         return imnmx(r);
     }

@@ -6,7 +6,7 @@ use sass::lane::atomic::AtomicOperation as LaneOperation;
 
 use super::super::atomic::{AtomicOperation, AtomicType, code as atomic_code, exists};
 use super::super::execute::{Nothing, bindless, memory as x};
-use super::super::micro::{Handler, Micro, PredicateOut, RowIndex};
+use super::super::micro::{Handler, Micro, PredicateIn, PredicateOut, RowIndex};
 use super::mbarrier;
 use super::reader::{Address, Read, Reader, Refusal};
 
@@ -106,13 +106,25 @@ fn load(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     let long = r.flag(F::Wide64);
     let (bytes, signed) = size(r)?;
     let strong = hints(r);
-    let mut micro = Micro::new(by_bytes!(r, bytes, space, x::Load));
+    // A predicate behind the address says which lanes load; the others get zeros.
+    let enabled = if r.has(3) { r.predicate(3)? } else { PredicateIn::TRUE };
+    let run = if enabled == PredicateIn::TRUE {
+        by_bytes!(r, bytes, space, x::Load)
+    } else {
+        by_bytes!(r, bytes, space, x::LoadWhere)
+    };
+    let mut micro = Micro::new(run);
+    micro.from[0] = enabled;
     micro.d = r.to(0, (bytes / 4).max(1) as u16)?;
     let address = r.address(1, long)?;
     put_address(&mut micro, address);
     if space == x::GENERIC {
-        // Compilers leave 0 in the field that is a predicate of LDG: it is none of LD's.
+        // Compilers leave 0 in the field that is a predicate of LDG: it is none of LD's, and stays (measured on H200).
         r.ignore_operand(2);
+    } else if r.has(2) && r.predicate_to(2)? != PredicateOut::NONE {
+        // What it says is not known; an H200 writes false, whether or not a lane loads.
+        micro.to[0] = r.predicate_to(2)?;
+        micro.run = by_bytes!(r, bytes, space, x::LoadWhere);
     }
     micro.payload |= (x::SIGNED * u64::from(signed)) | (x::STRONG * u64::from(strong));
     Ok(micro)
@@ -250,6 +262,8 @@ fn atomic(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     let whole = r.spelling(F::Size) == ".128";
     let (kind, count) = if whole { (AtomicType::U32, 4) } else { atomic_type(r)? };
     let words = count * (kind.bytes() / 4) as u16;
+    let first = r.instruction.operands().first();
+    let writes_predicate = matches!(first, Some(Operand::Predicate { index, .. }) if *index != Operand::PT);
     let run = match operation {
         AtomicOperation::Lane(LaneOperation::Exchange) if whole => atomic_128(r, space, false),
         AtomicOperation::CompareExchange if whole => atomic_128(r, space, true),
@@ -257,8 +271,9 @@ fn atomic(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
             return Err(Refusal::unsupported(format!("{operation:?} of {kind:?}")));
         }
         // Those for additions know neither several elements nor a predicate.
-        _ if count == 1 => atomic_handler(r, space, operation, kind),
+        _ if count == 1 && !writes_predicate => atomic_handler(r, space, operation, kind),
         _ if space == x::GLOBAL => r.plain_handler::<x::Atomic<{ x::GLOBAL }>>(),
+        _ if space == x::SHARED => r.plain_handler::<x::Atomic<{ x::SHARED }>>(),
         _ => r.plain_handler::<x::Atomic<{ x::GENERIC }>>(),
     };
     let mut micro = Micro::new(run);
@@ -267,9 +282,6 @@ fn atomic(r: &mut Reader<'_>, space: u8) -> Read<Micro> {
     let mut slot = 0;
     if matches!(r.instruction.operands().first(), Some(Operand::Predicate { .. })) {
         micro.to[0] = r.predicate_to(0)?;
-        if micro.to[0] != PredicateOut::NONE && space != x::GENERIC {
-            return Err(Refusal::unsupported("a predicate result"));
-        }
         slot = 1;
     }
     if matches!(r.instruction.operands().get(slot), Some(Operand::Register { .. })) {
@@ -301,6 +313,7 @@ fn matrix(r: &mut Reader<'_>, registers: usize, address: usize) -> Read<Micro> {
     let transpose = match r.spelling(F::Transpose) {
         ".M88" => false,
         ".MT88" => true,
+        ".M816" | ".M832" => return Err(Refusal::Illegal("an H200 has no such layout of matrices")),
         other => return Err(Refusal::unsupported(format!("layout {other}"))),
     };
     let mut micro = if r.instruction.op == Op::Ldsm {
@@ -348,10 +361,10 @@ fn ldgsts(r: &mut Reader<'_>) -> Read<Micro> {
 /// QSPC: whether a generic address lies in a space.
 fn qspc(r: &mut Reader<'_>) -> Read<Micro> {
     let space = match r.spelling(F::Mode) {
-        ".G" => 0,
-        ".L" => 1,
-        ".S" => 2,
-        ".D" => 3,
+        ".G" => x::IN_GLOBAL,
+        ".L" => x::IN_LOCAL,
+        ".S" => x::IN_SHARED,
+        ".D" => x::IN_CLUSTER,
         other => return Err(Refusal::unsupported(format!("space {other}"))),
     };
     let mut micro = r.plain_micro::<x::QuerySpace>();
@@ -360,9 +373,6 @@ fn qspc(r: &mut Reader<'_>) -> Read<Micro> {
     let long = r.flag(F::Wide64);
     let address = r.address(2, long)?;
     put_address(&mut micro, address);
-    micro.extra = space;
-    if micro.d != RowIndex::SINK {
-        return Err(Refusal::unsupported("a register result"));
-    }
+    micro.extra = space as u8;
     Ok(micro)
 }

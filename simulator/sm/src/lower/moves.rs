@@ -1,6 +1,6 @@
 //! Moves, selections, predicates, votes, shuffles and special registers.
 
-use sass::{FieldId as F, Op, Operand, SpecialRegister};
+use sass::{Arch, FieldId as F, Op, Operand, SpecialRegister};
 
 use super::super::execute::{integer, moves as x};
 use super::super::micro::Micro;
@@ -63,8 +63,18 @@ fn sel(r: &mut Reader<'_>) -> Read<Micro> {
     Ok(micro)
 }
 
+/// Bytes of the windows of shared and local memory, as an H200 says.
+const WINDOW_BYTES: u64 = 1 << 24;
+/// What an H200 has in SR_VIRTCFG beside the numbers of SMs, warps and lanes.
+const HOPPER_CONFIGURATION: u64 = 1 << 30;
+/// Special registers that are not zero on an H200, or not always, and that nobody explains: SR_NLATC, SR_SM_SPA_VERSION,
+/// SR_REGALLOC, SR_VIRTUALENGINEID, SR_WARPGROUP_INFO, SR_WARPGROUPID, SR_GpcLocalCgaId, SR_AFFINITY, SR_LMEMLOSZ. It takes
+/// none of all 256 for illegal, and gives zero for the others that are not listed in [`special`], in clusters too.
+const UNEXPLAINED: [u8; 9] = [0x2a, 0x2c, 0x3d, 0x44, 0x86, 0x87, 0x89, 0x1c, 0x36];
+
 /// The handler of a special register, with its number where the handler serves several.
 fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
+    let hopper = r.instruction.arch == Arch::Sm90;
     let with = |micro: Micro, payload: u64| Ok(Micro { payload, ..micro });
     match SpecialRegister(register) {
         SpecialRegister::LANEID => with(r.plain_micro::<x::LaneNumber>(), 0),
@@ -75,13 +85,21 @@ fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
         SpecialRegister::CTAID_X => with(r.plain_micro::<x::BlockIndex>(), 0),
         SpecialRegister::CTAID_Y => with(r.plain_micro::<x::BlockIndex>(), 1),
         SpecialRegister::CTAID_Z => with(r.plain_micro::<x::BlockIndex>(), 2),
-        SpecialRegister::SWINHI => with(r.plain_micro::<x::SharedWindowHigh>(), 0),
+        SpecialRegister::SWINHI => with(r.plain_micro::<x::SharedWindow>(), 32),
+        SpecialRegister(0x30) => with(r.plain_micro::<x::SharedWindow>(), 0),
+        SpecialRegister(0x2e) => with(r.plain_micro::<x::LocalWindow>(), 32),
+        SpecialRegister(0x34) => with(r.plain_micro::<x::LocalWindow>(), 0),
+        // SR_SWINSZ, SR_LWINSZ.
+        SpecialRegister(0x31 | 0x35) => with(r.plain_micro::<x::Fixed>(), WINDOW_BYTES),
+        SpecialRegister(0x28) => with(r.plain_micro::<x::Threads>(), 0),
+        SpecialRegister(0x3e) => with(r.plain_micro::<x::Barriers>(), 0),
         SpecialRegister::SMEMSZ => with(r.plain_micro::<x::SharedBytes>(), 0),
         SpecialRegister::EQMASK => with(r.plain_micro::<x::LaneMask>(), 0),
         SpecialRegister::LTMASK => with(r.plain_micro::<x::LaneMask>(), 1),
         SpecialRegister::LEMASK => with(r.plain_micro::<x::LaneMask>(), 2),
         SpecialRegister::GTMASK => with(r.plain_micro::<x::LaneMask>(), 3),
         SpecialRegister::GEMASK => with(r.plain_micro::<x::LaneMask>(), 4),
+        SpecialRegister::CLOCK if hopper => with(r.plain_micro::<x::Zero>(), 0),
         SpecialRegister::CLOCK | SpecialRegister::CLOCKLO => with(r.plain_micro::<x::Clock>(), 0),
         SpecialRegister::CLOCKHI => with(r.plain_micro::<x::Clock>(), 32),
         SpecialRegister::GLOBALTIMERLO => with(r.plain_micro::<x::GlobalTimer>(), 0),
@@ -89,9 +107,14 @@ fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
         SpecialRegister::CGA_CTA_ID => with(r.plain_micro::<x::ClusterRank>(), 0),
         SpecialRegister::ZERO => with(r.plain_micro::<x::Zero>(), 0),
         SpecialRegister(0x37) => with(r.plain_micro::<x::StackBottom>(), 0),
-        SpecialRegister::VIRTCFG => with(r.plain_micro::<x::VirtualConfiguration>(), 0),
+        SpecialRegister::VIRTCFG => {
+            with(r.plain_micro::<x::VirtualConfiguration>(), if hopper { HOPPER_CONFIGURATION } else { 0 })
+        }
         SpecialRegister::VIRTID => with(r.plain_micro::<x::VirtualNumber>(), 0),
         SpecialRegister(0x43) => with(r.plain_micro::<x::MultiprocessorNumber>(), 0),
+        // SM_SHADER_TYPE: compute.
+        SpecialRegister(0x14) if hopper => with(r.plain_micro::<x::Fixed>(), 6),
+        other if hopper && !UNEXPLAINED.contains(&other.0) => with(r.plain_micro::<x::Zero>(), 0),
         _ => Err(Refusal::unsupported(format!("special register {register:#x}"))),
     }
 }
@@ -108,6 +131,16 @@ fn s2r(r: &mut Reader<'_>) -> Read<Micro> {
 fn cs2r(r: &mut Reader<'_>) -> Read<Micro> {
     let register = r.special(1)?;
     let wide = r.field(F::Pair64) == 1;
+    let register = match (SpecialRegister(register), r.instruction.arch) {
+        // A pair holds all of a clock by either name (measured on H200).
+        (SpecialRegister::CLOCKHI, _) if wide => SpecialRegister::CLOCKLO.0,
+        (SpecialRegister::GLOBALTIMERHI, _) if wide => SpecialRegister::GLOBALTIMERLO.0,
+        (SpecialRegister::CLOCKLO | SpecialRegister::CLOCKHI | SpecialRegister::ZERO, _) => register,
+        (SpecialRegister::GLOBALTIMERLO | SpecialRegister::GLOBALTIMERHI, _) => register,
+        // An H200 has nothing else on this way, and says zero.
+        (_, Arch::Sm90) => SpecialRegister::ZERO.0,
+        _ => return Err(Refusal::unsupported(format!("special register {register:#x}"))),
+    };
     let mut micro = special(r, register)?;
     micro.d = r.to(0, if wide { 2 } else { 1 })?;
     micro.extra = x::destination(wide, false);
@@ -231,7 +264,7 @@ fn r2ur(r: &mut Reader<'_>) -> Read<Micro> {
     if first == 1 {
         micro.from[0] = r.predicate(0)?;
         micro.to[0] = r.predicate_to(0)?;
-    } else if r.instruction.arch >= sass::Arch::Sm90 {
+    } else if r.instruction.arch >= Arch::Sm90 {
         return Err(Refusal::Illegal("an H200 has no R2UR of this opcode"));
     }
     micro.d = r.to(first, 1)?;

@@ -156,7 +156,8 @@ fn choices(instruction: &Instruction, slot: usize, space: Space) -> Vec<Operand>
             let is_predicate = |operand: &Operand| matches!(operand, Operand::Predicate { .. });
             let not = Operand::Predicate { index: 0, negated: true, uniform: false };
             let written = before(is_predicate) == 0 && address.is_none_or(|address| slot < address);
-            let written = written && instruction.op != Op::Voteu;
+            // That of LDG stands behind the address.
+            let written = written && instruction.op != Op::Voteu || instruction.op == Op::Ldg && slot == 2;
             // Which of them the row has is the encoder's to say.
             if written { vec![predicate(7), predicate(2)] } else { vec![predicate(7), predicate(0), not] }
         }

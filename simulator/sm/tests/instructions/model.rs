@@ -144,7 +144,14 @@ fn one(i: &Instruction, space: Space, lane: usize, given: &Given, thread: &mut T
     match i.op {
         Op::Ldg | Op::Ld | Op::Lds | Op::Ldl => {
             let ((bytes, signed), at) = (size(text(F::Size))?, access(i)?);
-            put(&loaded(&given.bytes()[at..at + bytes], signed));
+            // Where a predicate behind the address does not hold, nothing is loaded.
+            let enabled = match i.operands().get(3) {
+                Some(Operand::Predicate { index: 0, negated, .. }) => given.condition() != *negated,
+                Some(Operand::Predicate { negated, .. }) => !negated,
+                _ => true,
+            };
+            let bytes = given.bytes()[at..at + bytes].to_vec();
+            put(&loaded(&if enabled { bytes } else { vec![0; bytes.len()] }, signed));
         }
         Op::Ldc | Op::Uldc => {
             let (bytes, signed) = size(text(F::Size))?;
@@ -177,6 +184,12 @@ fn one(i: &Instruction, space: Space, lane: usize, given: &Given, thread: &mut T
                 ".S" | ".D" => space == Space::Shared,
                 _ => return None,
             };
+            put(&[match space {
+                Space::Global => 1,
+                Space::Shared => 2 | 8,
+                // There is no memory at the lower end of its window, says an H200.
+                Space::Local => 1 << 31 | 4,
+            }]);
             thread.predicate = inside && matches!(i.operands()[0], Operand::Predicate { index: 2, .. });
         }
         _ => return atomic(i, space, given, thread),
@@ -221,9 +234,10 @@ fn atomic(i: &Instruction, space: Space, given: &Given, thread: &mut Thread) -> 
     let (kind, bits, count) = elements(i.spelling(F::Size).unwrap_or(""))?;
     let function = i.spelling(F::Function).unwrap_or("");
     let (at, bytes) = (access(i)?, bits * count / 8);
-    // A predicate result says whether the address is in global memory; elsewhere the instruction does nothing.
+    // A predicate result of ATOM says whether the address is in global memory; elsewhere the instruction does nothing.
     let asks = matches!(i.operands()[0], Operand::Predicate { index: 2, .. });
-    thread.predicate = asks && space == Space::Global;
+    let generic = matches!(i.op, Op::Atom | Op::AtomCas);
+    thread.predicate = asks && generic && space == Space::Global;
     if asks && space != Space::Global {
         return Some(());
     }

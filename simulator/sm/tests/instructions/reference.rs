@@ -186,7 +186,21 @@ fn float_mode(i: &Instruction) -> FloatMode {
 
 fn half_mode(i: &Instruction) -> HalfMode {
     let format = if flag(i, F::BFloat16) { HalfFormat::Bf16 } else { HalfFormat::F16 };
-    HalfMode { format, flushes: flag(i, F::Ftz), saturate: flag(i, F::Saturate), relu: flag(i, F::Relu) }
+    let flushes = matches!(i.spelling(F::Ftz), Some(".FTZ" | ".FMZ"));
+    HalfMode { format, flushes, saturate: flag(i, F::Saturate), relu: flag(i, F::Relu) }
+}
+
+/// A product, or a sum with one, whose factors decide it alone: with `.FMZ` and a factor that is zero or subnormal, or with
+/// `.OOB` and the NaN that stands for what is out of bounds.
+fn special(i: &Instruction, mode: HalfMode, a: u16, b: u16, addend: Option<u16>) -> Option<u16> {
+    let exponent = if mode.format == HalfFormat::Bf16 { 0x7f80 } else { 0x7c00 };
+    match i.spelling(F::Ftz)? {
+        ".FMZ" if a & exponent == 0 || b & exponent == 0 => {
+            Some(addend.map_or(0, |addend| half::hadd(0, addend, mode)))
+        }
+        ".OOB" if a & 0x7fff == 0x7ff7 || b & 0x7fff == 0x7ff7 => Some(0),
+        _ => None,
+    }
 }
 
 /// Relation of two numbers by a comparison's name.
@@ -369,7 +383,18 @@ pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: 
         }
         Op::Imnmx | Op::Vimnmx | Op::Vimnmx3 => {
             let count = if i.op == Op::Vimnmx3 { 3 } else { 2 };
-            word(by_lanes(i, |lane, bits| extreme(i, (0..count).map(|n| lane(o.word(n))), bits, o.read[0])))
+            let value =
+                by_lanes(i, |lane, bits| extreme(i, (0..count).map(|n| lane(o.word(n))), bits, o.read[0]));
+            // Whether the first number is the result, in the low half and in the high one.
+            let which = by_lanes(i, |lane, _| {
+                let (a, b) = (lane(o.word(0)), lane(o.word(1)));
+                let first = if o.read[0] { a <= b } else { a >= b };
+                // With .RELU zero takes part, and may be the first number too.
+                u32::from(if flag(i, F::Relu) { first && a >= 0 || a == 0 && b <= 0 } else { first })
+            });
+            let packed = i.spelling(F::Signed).unwrap_or("").ends_with("x2");
+            let high = if packed { which >> 16 } else { which };
+            word(value).map(|(value, _)| (value, [which & 1 != 0, high & 1 != 0]))
         }
         Op::Viadd if flag(i, F::Packed) => {
             let half = |shift: u32| {
@@ -601,7 +626,11 @@ pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: 
             match i.op {
                 Op::Hadd2 if flag(i, F::Float32) => word(half::hadd_f32(h(0).0, h(1).0, mode.format)),
                 Op::Hadd2 => word(half::hadd2(h(0), h(1), mode)),
-                Op::Hmul2 => word(half::hmul2(h(0), h(1), mode)),
+                Op::Hmul2 => {
+                    let ((a, x), (b, y)) = (h(0), h(1));
+                    let of = |a, b| special(i, mode, a, b, None).unwrap_or_else(|| half::hmul(a, b, mode));
+                    word(half::pack(of(a, b), of(x, y)))
+                }
                 Op::Hmnmx2 => {
                     let result = half::hmnmx2(h(0), h(1), o.read[0], flag(i, F::Nan), mode);
                     let raw = |n: usize| {
@@ -629,7 +658,13 @@ pub fn expected(i: &Instruction, input: &Input, first: &Input, writes_register: 
                     let (x, y) = half::hsetp2(h(0), h(1), compare, mode, both, boolean(i), o.read[0]);
                     Some((BEFORE, [x, y]))
                 }
-                _ => word(half::hfma2(h(0), h(1), h(2), fused)),
+                _ => {
+                    let ((a, x), (b, y), (c, z)) = (h(0), h(1), h(2));
+                    let of = |a, b, c| {
+                        special(i, fused, a, b, Some(c)).unwrap_or_else(|| half::hfma(a, b, c, fused))
+                    };
+                    word(half::pack(of(a, b, c), of(x, y, z)))
+                }
             }
         }
         Op::F2i | Op::F2f | Op::Frnd => {

@@ -6,16 +6,20 @@
 //! lane-operations of its opcode, or a hundredth as many matrix products. `--every` gives the forms of `--only` that read
 //! one register all its 2^32 values instead. `--golden` writes what the card answered, for the plain test-suite to replay.
 //! `--unusual` takes forms that no compiler output has, as the table of rows knows them, in place of the fixture's, and
-//! asks what KILL, special register 0x8a and the halves with `.OOB` do.
+//! asks what the special registers hold and what halves with `.OOB` are. `--questions` asks `tests::questions` instead:
+//! memory, branches, ends of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod questions;
+mod unusual;
+
 use nv_driver::{Device, Options, System, os::NvidiaNodes};
 use nv_simulator::{machine::Machine, profile::Profile};
-use sass::{FieldId, Instruction, Op, Operand, Row, decode};
+use sass::{Instruction, Op, Operand, decode};
 use tests::probe::{self, BLOCK, OUTPUTS, Program, Random};
 
 type Failure = Box<dyn std::error::Error>;
@@ -29,6 +33,7 @@ struct Settings {
     row: u64,
     every: bool,
     unusual: bool,
+    questions: bool,
     only: Option<String>,
     card: bool,
     faults: u32,
@@ -67,6 +72,7 @@ fn settings() -> Result<Settings, Failure> {
         row: 0,
         every: false,
         unusual: false,
+        questions: false,
         only: None,
         card: true,
         faults: 200,
@@ -88,6 +94,7 @@ fn settings() -> Result<Settings, Failure> {
             "--row" => s.row = value()?.parse()?,
             "--every" => s.every = true,
             "--unusual" => s.unusual = true,
+            "--questions" => s.questions = true,
             "--only" => s.only = Some(value()?),
             "--golden" => s.golden = Some(value()?),
             "--simulator-only" => s.card = false,
@@ -112,7 +119,7 @@ fn simulated(profile: &Profile) -> Result<Device, Failure> {
 /// The words to try: golden words dressed, each once, and random variants of each.
 fn cases(arch: sass::Arch, settings: &Settings) -> Result<Vec<Instruction>, Failure> {
     let text = fixtures::text(&format!("sass/sm_{}.txt", arch.sm()))?;
-    let mut golden = if settings.unusual { unusual(arch) } else { Vec::new() };
+    let mut golden = if settings.unusual { unusual::forms(arch) } else { Vec::new() };
     let lines = if settings.unusual { "" } else { text.as_str() };
     for line in lines.lines().filter(|line| !line.starts_with('#')) {
         let word = line.split_whitespace().next().and_then(|word| u128::from_str_radix(word, 16).ok());
@@ -161,21 +168,22 @@ fn main() -> Result<(), Failure> {
     let device = real.as_ref().unwrap_or(&simulator);
     let arch = sass::Arch::from_sm(device.sm()).ok_or("unknown architecture")?;
     let version = device.info().driver_version.clone();
+    if settings.questions {
+        return questions::ask_all(&settings, real, arch, &version);
+    }
     let cases = cases(arch, &settings)?;
     if let Some(path) = &settings.exponents {
         let first = cases.first().ok_or("no instruction")?;
         return Ok(std::fs::write(path, exponents(device, first)?)?);
     }
     if settings.unusual {
-        for (name, device) in real.iter().map(|card| ("card", card)).chain([("simulator", &simulator)]) {
-            questions(name, device, arch);
-        }
         if settings.card {
             // What they may have done to its channel is not to matter.
             drop(real.take());
+            unusual::ask("card", &card, arch)?;
             real = Some(card()?);
         }
-        simulator = simulated(&profile)?;
+        unusual::ask("simulator", &|| simulated(&profile), arch)?;
     }
     if settings.every {
         return every_value(&settings, real.as_ref(), &simulator, &cases);
@@ -281,145 +289,6 @@ fn main() -> Result<(), Failure> {
         std::fs::write(path, golden)?;
     }
     Ok(())
-}
-
-/// The instruction of a row with such fields, the others being empty where they can be.
-fn form(row: &'static Row, fields: &[(FieldId, &str)], arch: sass::Arch) -> Option<Instruction> {
-    let mut word = row.fixed | u128::from(row.opcode & 0xfff) | u128::from(row.opcode >> 12) << 91 | 7 << 12;
-    for modifier in &row.modifiers {
-        let wanted = fields.iter().find(|(id, _)| *id == modifier.id).map_or("", |(_, name)| name);
-        let at = modifier.spelling.iter().position(|spelling| *spelling == wanted);
-        let at = at.or_else(|| modifier.spelling.iter().position(|spelling| *spelling != "!"))?;
-        word |= modifier.bits.put(at as u64)?;
-    }
-    let mut instruction = decode(word, 0, arch).ok().filter(|found| std::ptr::eq(found.row, row))?;
-    for (slot, operand) in instruction.operands().to_vec().into_iter().enumerate() {
-        if let Operand::Predicate { uniform, .. } = operand {
-            instruction.set_operand(slot, Operand::Predicate { index: 7, negated: false, uniform });
-        }
-    }
-    let spelled = fields.iter().all(|(id, name)| instruction.spelling(*id) == Some(name));
-    // As a fixture's word is: what it is waited for comes from the row's own words.
-    instruction.control = sass::Control { write_barrier: 7, read_barrier: 7, ..instruction.control };
-    spelled.then_some(instruction)
-}
-
-/// Forms that compilers do not write: halves with `.FMZ`, and functions of halves with marks.
-fn unusual(arch: sass::Arch) -> Vec<Instruction> {
-    let mut all = Vec::new();
-    for row in sass::rows().iter().filter(|row| row.exists_on(arch)) {
-        match row.op {
-            Op::Hmul2 | Op::Hfma2 | Op::Hfma2Mma => {
-                let zero = (FieldId::Ftz, ".FMZ");
-                let others =
-                    [(FieldId::BFloat16, ".BF16_V2"), (FieldId::Saturate, ".SAT"), (FieldId::Relu, ".RELU")];
-                all.extend(form(row, &[zero], arch));
-                all.extend(others.iter().filter_map(|other| form(row, &[zero, *other], arch)));
-            }
-            Op::Mufu => {
-                for function in [".EX2", ".TANH", ".RCP"] {
-                    for format in [".F16", ".BF16"] {
-                        let fields = [(FieldId::Function, function), (FieldId::Float32, format)];
-                        all.extend(form(row, &fields, arch).map(|mut form| {
-                            form.control.write_barrier = 0;
-                            form
-                        }));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-/// Asks a device what only a card knows, and prints what it says.
-fn questions(name: &str, device: &Device, arch: sass::Arch) {
-    let ask = |what: &str, answer: Result<String, Failure>| {
-        println!("{name}: {what}: {}", answer.unwrap_or_else(|error| error.to_string()));
-    };
-    let rows = |op: Op| sass::rows().iter().filter(move |row| row.op == op && row.exists_on(arch));
-    for row in rows(Op::Hfma2) {
-        let Some(form) = form(row, &[(FieldId::Ftz, ".OOB")], arch) else { continue };
-        let Ok(dressed) = probe::dress(&form, None) else { continue };
-        let registers = |o: &&Operand| matches!(o, Operand::Register { index: 8 | 12 | 16, .. });
-        if dressed.operands().iter().filter(registers).count() == 3 {
-            for place in 0..3 {
-                ask(&format!("{dressed}, source {place}"), out_of_bounds(device, &dressed, place));
-            }
-        }
-    }
-    for row in rows(Op::S2r) {
-        let special = form(row, &[], arch).and_then(|mut form| {
-            form.set_operand(
-                0,
-                Operand::Register { index: 24, marks: sass::Marks::default(), half: sass::Half::Both },
-            );
-            form.set_operand(1, Operand::Special(sass::SpecialRegister(0x8a)));
-            form.control.write_barrier = 0;
-            decode(sass::encode(&form).ok()?, 0, arch).ok()
-        });
-        if let Some(special) = special {
-            ask(&format!("{special}"), first_words(device, &special));
-        }
-    }
-    for row in rows(Op::Kill) {
-        let Some(mut kill) = form(row, &[], arch) else { continue };
-        kill.guard.index = 3;
-        let word = sass::encode(&kill).map_err(|error| error.to_string());
-        let decoded = word.and_then(|word| decode(word, 0, arch).map_err(|error| error.to_string()));
-        match decoded {
-            Ok(kill) => ask(&format!("{kill}"), first_words(device, &kill)),
-            Err(error) => println!("{error}"),
-        }
-    }
-}
-
-/// What the first lanes store, and in how many a register that nothing writes is what it was.
-fn first_words(device: &Device, instruction: &Instruction) -> Result<String, Failure> {
-    let program = Program::new(instruction)?;
-    let mut random = Random(5);
-    let words: Vec<u32> = (0..BLOCK).flat_map(|_| probe::inputs(&mut random)).collect();
-    let stored = program.run_words(device, &[0; probe::INPUTS], &words)?;
-    let kept = stored.chunks(OUTPUTS).filter(|lane| lane[7] == 0x0101_0101u32.wrapping_mul(0xa7)).count();
-    let guarded = words.chunks(probe::INPUTS).filter(|lane| lane[15] >> 3 & 1 != 0).count();
-    let first: Vec<String> = stored.chunks(OUTPUTS).take(4).map(|lane| format!("{:08x}", lane[0])).collect();
-    Ok(format!("R24 {}; {kept} of {BLOCK} lanes stored, {guarded} have P3", first.join(" ")))
-}
-
-/// For every half as one source, the others being 1: which have a result that is not the plain one.
-fn out_of_bounds(device: &Device, instruction: &Instruction, place: usize) -> Result<String, Failure> {
-    let program = Program::new(instruction)?;
-    let (one, infinity) = match instruction.spelling(FieldId::BFloat16) {
-        Some(".BF16_V2") => (0x3f80_3f80, 0x7f80),
-        _ => (0x3c00_3c00, 0x7c00),
-    };
-    let mut words = Vec::new();
-    for value in 0..1u32 << 16 {
-        let mut input = [0; probe::INPUTS];
-        (input[0], input[4], input[8]) = (one, one, one);
-        input[4 * place] = value << 16 | value;
-        words.extend(input);
-    }
-    let stored = program.run_words(device, &[0; probe::INPUTS], &words)?;
-    // Runs of values by their result, where that is zero or no number.
-    let mut runs: Vec<(u32, u32, u32)> = Vec::new();
-    for (value, lane) in (0..).zip(stored.chunks(OUTPUTS)) {
-        let result = lane[0] & 0xffff;
-        if result & 0x7fff != 0 && result & 0x7fff <= infinity {
-            continue;
-        }
-        match runs.last_mut() {
-            Some(run) if run.1 + 1 == value && run.2 == lane[0] => run.1 = value,
-            _ => runs.push((value, value, lane[0])),
-        }
-    }
-    let text: Vec<String> = runs
-        .iter()
-        .take(40)
-        .map(|(first, last, to)| format!("{first:04x}..{last:04x} gives {to:08x}"))
-        .collect();
-    Ok(text.join(", "))
 }
 
 /// Runs each form that reads nothing but one register on all values of a register; lanes keep a digest of their share.
