@@ -74,6 +74,10 @@ macro_rules! vectors {
     ($($name:ident $prefix:literal $map:literal $opcode:literal;)*) => {
         impl Vector {
             $(pub(super) const $name: Self = Self { prefix: $prefix, map: $map, opcode: $opcode };)*
+
+            /// All of them, by name.
+            #[cfg(test)]
+            pub(super) const ALL: &[(&str, Self)] = &[$((stringify!($name), Self::$name)),*];
         }
     };
 }

@@ -279,7 +279,7 @@ pub(super) struct Frame {
 /// Compiled code: how many lanes guards kept from instructions.
 type Native = unsafe extern "sysv64" fn(&Frame) -> u64;
 
-/// The handler of a run's first instruction.
+/// The handler of a run's first instruction. It keeps nothing on the stack, so that it goes on with a jump.
 ///
 /// # Safety
 /// As for [`run::chain`].
@@ -292,31 +292,23 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     if let Some(around) = &run.around
         && core.caches.random.is_none()
         && core.chain.goes_around(op, around.length)
+        && let Some(code) = code(&around.code)
     {
-        let code = around.code.load(Ordering::Acquire);
-        if !code.is_null() {
-            // SAFETY: as below.
-            return unsafe { go_around(core, op, around, std::mem::transmute::<*mut u8, Native>(code)) };
+        // SAFETY: the code is the loop's.
+        if unsafe { go_around(core, op, around, code) } {
+            return Flow::Around;
         }
+        // SAFETY: the caller's promise, and all of the loop lies before the run's stop.
+        return unsafe { run::go_on(core, op, around.length) };
     }
     if core.chain.holds(op, run.length) {
-        let code = run.code.load(Ordering::Acquire);
-        if !code.is_null() {
-            // SAFETY: `compile` put a function of this type there, and the page, which keeps it, is borrowed.
-            let code = unsafe { std::mem::transmute::<*mut u8, Native>(code) };
-            let mut places: load::Places = [std::mem::MaybeUninit::uninit(); _];
-            let bases = run.bases.get().map_or(&[][..], Vec::as_slice);
-            // SAFETY: code is compiled for processors with AVX2 only.
-            if bases.is_empty() || unsafe { load::prepare(core, bases, &mut places) } {
-                let frame = core.frame(&places);
-                // SAFETY: the rows and predicates of the team's members are read and written, as handlers do, by indices
-                // that lowering checked, and what loads read was looked at.
-                core.skipped += unsafe { code(&frame) };
+        if let Some(code) = code(&run.code) {
+            // SAFETY: the code is the run's.
+            if unsafe { execute(core, run, code) } {
                 // SAFETY: the caller's promise, and all of the run lies before its stop.
                 return unsafe { run::go_on(core, op, run.length) };
             }
-        }
-        if run.entered.fetch_add(1, Ordering::Relaxed) == OFTEN {
+        } else if run.entered.fetch_add(1, Ordering::Relaxed) == OFTEN {
             page.runs.compile(run, &page.code);
         }
     }
@@ -324,14 +316,42 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     unsafe { (run.first)(core, op) }
 }
 
-/// Runs a loop.
+/// The code that was put somewhere, if there is any yet.
+fn code(place: &AtomicPtr<u8>) -> Option<Native> {
+    let code = place.load(Ordering::Acquire);
+    // SAFETY: `compile` puts functions of this type there, or nothing, and the page that keeps them is borrowed by whoever
+    // has the place.
+    (!code.is_null()).then(|| unsafe { std::mem::transmute::<*mut u8, Native>(code) })
+}
+
+/// Executes a run, unless one of its loads needs a handler. Whether it did.
 ///
 /// # Safety
-/// As for [`enter`]; `code` is the loop's.
-unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> Flow {
+/// `code` is that of the run.
+#[inline(never)]
+unsafe fn execute(core: &mut Core<'_>, run: &Run, code: Native) -> bool {
+    let mut places: load::Places = [std::mem::MaybeUninit::uninit(); _];
+    let bases = run.bases.get().map_or(&[][..], Vec::as_slice);
+    // SAFETY: code is compiled for processors with AVX2 only.
+    if !bases.is_empty() && !unsafe { load::prepare(core, bases, &mut places) } {
+        return false;
+    }
+    let frame = core.frame(&raw const places);
+    // SAFETY: the rows and predicates of the team's members are read and written, as handlers do, by indices that lowering
+    // checked, and what loads read was looked at.
+    core.skipped += unsafe { code(&frame) };
+    true
+}
+
+/// Executes a loop. Whether lanes stay in it.
+///
+/// # Safety
+/// `code` is that of the loop.
+#[inline(never)]
+unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> bool {
     let mut ledger = loops::Ledger::default();
     let frame = Frame { ledger: &raw mut ledger, ..core.frame(std::ptr::null()) };
-    // SAFETY: as in [`enter`]; a loop reads nothing from memory but rows and predicates.
+    // SAFETY: as in `execute`; a loop reads nothing but rows and predicates.
     core.skipped += unsafe { code(&frame) };
     let mut most = 0;
     let mut stay = false;
@@ -348,10 +368,8 @@ unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native
     core.chain.went_around(op, around.length, most as i64);
     if stay {
         core.chain.end_at(op, around.length - 1);
-        return Flow::Around;
     }
-    // SAFETY: the caller's promise, and all of the loop lies before the run's stop.
-    unsafe { run::go_on(core, op, around.length) }
+    stay
 }
 
 /// The code of a run, and what its loads read from.
