@@ -76,7 +76,7 @@ macro_rules! vectors {
             $(pub(super) const $name: Self = Self { prefix: $prefix, map: $map, opcode: $opcode };)*
 
             /// All of them, by name.
-            #[cfg(test)]
+            #[allow(dead_code, reason = "for the test, which takes this module in")]
             pub(super) const ALL: &[(&str, Self)] = &[$((stringify!($name), Self::$name)),*];
         }
     };
