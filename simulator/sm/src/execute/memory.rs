@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use sass::lane::warp;
+use sass::lane::{atomic::AtomicOperation as LaneOperation, warp};
 
 use super::super::atomic::{self, AtomicOperation};
 #[cfg(target_arch = "x86_64")]
@@ -999,13 +999,19 @@ fn store_local<const BYTES: usize>(core: &mut Core<'_>, op: &Micro, mask: u32) -
     Flow::Next
 }
 
-/// The lanes of a generic atomic that it is for: all, or with a predicate result those with addresses in global memory.
-fn in_global(core: &Core<'_>, op: &Micro, mask: u32) -> u32 {
+/// The lanes of a generic atomic that it is for: all, or with a predicate result those with addresses in global memory, and
+/// in shared memory where it `replaces` (compilers have code of their own for the others: for EXCH and CAS only for local
+/// memory).
+fn in_reach(core: &Core<'_>, op: &Micro, mask: u32, replaces: bool) -> u32 {
     if op.to[0] == PredicateOut::NONE {
         return mask;
     }
-    let global = |lane: &usize| matches!(core.place(core.long_address(op, *lane)), Place::Global(_));
-    each(mask).filter(global).fold(0, |done, lane| done | 1 << lane)
+    let reached = |lane: &usize| match core.place(core.long_address(op, *lane)) {
+        Place::Global(_) => true,
+        Place::Shared(_) | Place::Cluster(_) => replaces,
+        Place::Local(_) => false,
+    };
+    each(mask).filter(reached).fold(0, |done, lane| done | 1 << lane)
 }
 
 /// The memory of one lane's atomic, aligned.
@@ -1127,8 +1133,8 @@ handlers! {
         }
         Flow::Next
     };
-    /// ATOM, ATOMG, ATOMS, RED. Where there is a predicate result, the lanes of ATOM with addresses in shared or local
-    /// memory do nothing: the code that comes next looks after them. That of ATOMG becomes false (measured on H200).
+    /// ATOM, ATOMG, ATOMS, RED. Where there is a predicate result, lanes of ATOM that are out of its reach do nothing: the
+    /// code that comes next looks after them. That of ATOMG becomes false (measured on H200).
     Atomic<const SPACE: u8> = |core, op, mask| {
         let (operation, kind) = atomic::of_code(op.extra);
         let wide = kind.bytes() == 8;
@@ -1136,7 +1142,11 @@ handlers! {
         if op.payload & NO_RESULT == 0 && SPACE != SHARED {
             core.cta.spins += LOOK;
         }
-        let done = if SPACE == GENERIC { in_global(core, op, mask) } else { mask };
+        let replaces = matches!(
+            operation,
+            AtomicOperation::CompareExchange | AtomicOperation::Lane(LaneOperation::Exchange)
+        );
+        let done = if SPACE == GENERIC { in_reach(core, op, mask, replaces) } else { mask };
         // The elements of a vector are aligned as a whole, and each of them is replaced by itself.
         let mut out = [[0; LANES]; 4];
         for (element, out) in (0..elements).zip(&mut out) {
@@ -1169,7 +1179,7 @@ handlers! {
         if op.payload & NO_RESULT == 0 && SPACE != SHARED {
             core.cta.spins += LOOK;
         }
-        let done = if SPACE == GENERIC { in_global(core, op, mask) } else { mask };
+        let done = if SPACE == GENERIC { in_reach(core, op, mask, true) } else { mask };
         let mut out = [[0; LANES]; 4];
         for lane in each(done) {
             let whole = |row: RowIndex, core: &Core<'_>| {

@@ -237,8 +237,11 @@ fn atomic(i: &Instruction, space: Space, given: &Given, thread: &mut Thread) -> 
     // A predicate result of ATOM says whether the address is in global memory; elsewhere the instruction does nothing.
     let asks = matches!(i.operands()[0], Operand::Predicate { index: 2, .. });
     let generic = matches!(i.op, Op::Atom | Op::AtomCas);
-    thread.predicate = asks && generic && space == Space::Global;
-    if asks && space != Space::Global {
+    // In shared memory it exchanges and compares, and does nothing else.
+    let replaces = matches!(function, ".EXCH" | ".CAS") && space == Space::Shared;
+    let reached = space == Space::Global || replaces;
+    thread.predicate = asks && generic && reached;
+    if asks && !reached {
         return Some(());
     }
     let old = number(&given.bytes()[at..at + bytes]);
