@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use nv_abi::Branch;
 use nv_capture::{
-    Capture,
+    Capture, Event,
     format::{self, FormatError},
     import::{
         self, ImportError,
@@ -222,7 +222,7 @@ pub fn is_text(bytes: &[u8]) -> bool {
     bytes.starts_with(b"mockgpu capture") || bytes.starts_with(b"{")
 }
 
-/// Reads a capture or a recording.
+/// Reads a capture or a recording. What its recorder had to say is said on standard error, whatever is done with it.
 pub fn parse(file: &Path, bytes: &[u8], driver: &str) -> Result<Capture, SourceError> {
     let text = String::from_utf8_lossy(bytes);
     if bytes.starts_with(b"{") {
@@ -230,5 +230,12 @@ pub fn parse(file: &Path, bytes: &[u8], driver: &str) -> Result<Capture, SourceE
         return import::json_lines(&text, branch)
             .map_err(|error| SourceError::Import { file: file.to_owned(), error });
     }
-    format::parse(&text).map_err(|error| SourceError::Format { file: file.to_owned(), error })
+    let capture =
+        format::parse(&text).map_err(|error| SourceError::Format { file: file.to_owned(), error })?;
+    for event in &capture.events {
+        if let Event::Note(text) = event {
+            eprintln!("{}: note: {text}", file.display());
+        }
+    }
+    Ok(capture)
 }

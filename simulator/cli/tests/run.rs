@@ -173,6 +173,20 @@ fn packed_files_are_read_and_what_is_broken_in_them_is_told() {
 }
 
 #[test]
+fn what_a_recorder_had_to_say_is_said_whatever_is_done_with_the_capture() {
+    let noted = std::env::temp_dir().join(format!("mockgpu-report-{}.noted", std::process::id()));
+    let whole = fs::read_to_string(recording("tinygrad_add.simulated.capture")).expect("a fixture");
+    fs::write(&noted, whole + "note seen late\n").expect("the file");
+    for command in [&["lint"][..], &["dump", "--json", "capture"], &["timeline"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_mockgpu")).args(command).arg(&noted).output();
+        let output = output.expect("the tool starts");
+        assert!(output.status.success(), "{command:?}: {}", text(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(": note: seen late"), "{command:?}");
+    }
+    fs::remove_file(&noted).expect("the file");
+}
+
+#[test]
 fn what_is_no_cubin_is_refused_before_the_program_begins() {
     let output = tool(&["--cubin", "/proc/version"]).args(["sh", "-c", "echo begun"]).output();
     let said = text(&output.expect("the tool starts"));
