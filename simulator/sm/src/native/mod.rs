@@ -178,12 +178,23 @@ impl Runs {
         while start < code.len() {
             let mut changes = Changes::default();
             let mut end = start;
+            let mut loads = Vec::new();
             while let Some(Known { emit: Some(emit), .. }) = found.known.get(end)
                 && end - start < LONGEST
                 && (end == start || !leads[end])
                 && changes.allow(&code[end], emit)
             {
+                if emit.loads != 0 {
+                    loads.push(end);
+                }
                 end += 1;
+            }
+            // To look at a base for one load takes as long as its handler.
+            if let Some(first) = loads.first()
+                && loads.len() < 2 * changes.bases.len()
+                && compile == Compile::Often
+            {
+                end = *first;
             }
             if end - start >= shortest {
                 let first = std::mem::replace(&mut code[start].run, enter);
