@@ -18,66 +18,40 @@ use super::load::{Base, Cold};
 /// Numbers that compiled code reads.
 #[derive(Debug)]
 #[repr(C, align(32))]
-pub(super) struct Numbers(pub [[u32; 8]; Number::COUNT]);
+pub(super) struct Numbers([[u32; 8]; Number::COUNT]);
 
-/// Which one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    Zero,
-    Ones,
-    Sign,
-    Magnitude,
-    Nan,
-    Exponent,
-    LowHalf,
-    Float65536,
-    SmallestNormal,
-    /// Ones in five bits.
-    Five,
-    ThirtyTwo,
-}
-
-impl Number {
-    const COUNT: usize = 11;
-    const fn value(self) -> u32 {
-        match self {
-            Self::Zero => 0,
-            Self::Ones => u32::MAX,
-            Self::Sign => 1 << 31,
-            Self::Magnitude => !(1 << 31),
-            Self::Nan => sass::lane::float::NAN,
-            Self::Exponent => 0x7f80_0000,
-            Self::LowHalf => 0xffff,
-            Self::Float65536 => 65536_f32.to_bits(),
-            Self::SmallestNormal => 1 << 23,
-            Self::Five => 31,
-            Self::ThirtyTwo => 32,
+/// Declares [`Number`] and [`NUMBERS`], a row each.
+macro_rules! numbers {
+    ($($(#[$meta:meta])* $name:ident = $value:expr;)*) => {
+        /// Which one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Number {
+            $($(#[$meta])* $name,)*
         }
-    }
+
+        impl Number {
+            const COUNT: usize = [$(Self::$name),*].len();
+        }
+
+        /// Each for eight lanes.
+        pub(super) static NUMBERS: Numbers = Numbers([$([$value; 8]),*]);
+    };
 }
 
-pub(super) static NUMBERS: Numbers = {
-    const ALL: [Number; Number::COUNT] = [
-        Number::Zero,
-        Number::Ones,
-        Number::Sign,
-        Number::Magnitude,
-        Number::Nan,
-        Number::Exponent,
-        Number::LowHalf,
-        Number::Float65536,
-        Number::SmallestNormal,
-        Number::Five,
-        Number::ThirtyTwo,
-    ];
-    let mut numbers = [[0; 8]; Number::COUNT];
-    let mut i = 0;
-    while i < ALL.len() {
-        numbers[ALL[i] as usize] = [ALL[i].value(); 8];
-        i += 1;
-    }
-    Numbers(numbers)
-};
+numbers! {
+    Zero = 0;
+    Ones = u32::MAX;
+    Sign = 1 << 31;
+    Magnitude = !(1 << 31);
+    Nan = sass::lane::float::NAN;
+    Exponent = 0x7f80_0000;
+    LowHalf = 0xffff;
+    Float65536 = 65536_f32.to_bits();
+    SmallestNormal = 1 << 23;
+    /// Ones in five bits.
+    Five = 31;
+    ThirtyTwo = 32;
+}
 
 /// Where rows of the warp begin, for the lanes at hand.
 pub(super) const ROWS: General = RDX;
@@ -159,8 +133,8 @@ pub(crate) struct Builder<'a> {
     whole: bool,
     /// What was read, and written in all lanes that run.
     log: Vec<(Name, bool)>,
-    /// What a loop keeps in registers, the first of all: it is stored in the end if it is written.
-    kept: Vec<(Name, bool)>,
+    /// What a loop keeps in registers, the first of all, and stores in the end.
+    kept: Vec<Name>,
     /// What loads read from.
     pub(super) bases: Vec<Base>,
     /// What is to be written behind the run.
@@ -270,16 +244,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Gives names of a loop, with whether it writes them, registers of their own, and loads them.
+    /// Gives names that a loop writes registers of their own, and loads them.
     ///
     /// # Errors
     /// They are too many to leave enough for anything else.
-    pub(super) fn keep(&mut self, names: &[(Name, bool)]) -> Emitted {
+    pub(super) fn keep(&mut self, names: &[Name]) -> Emitted {
         const MOST: usize = 8;
         if names.len() > MOST {
             return Err(Full);
         }
-        for (number, (name, _)) in names.iter().enumerate() {
+        for (number, name) in names.iter().enumerate() {
             let register = self.value(*name, false)?;
             debug_assert_eq!(usize::from(register.0), number, "they are the first");
             self.slots[number].kept = true;
@@ -295,7 +269,7 @@ impl<'a> Builder<'a> {
     /// There is no register to do it with.
     pub(super) fn commit(&mut self) -> Emitted {
         for number in 0..self.kept.len() {
-            let (name, _) = self.kept[number];
+            let name = self.kept[number];
             if self.slots[number].name.is_some() {
                 continue;
             }
@@ -331,14 +305,13 @@ impl<'a> Builder<'a> {
         self.slots.iter_mut().for_each(|slot| slot.held = false);
     }
 
-    /// Stores what a loop kept and wrote.
+    /// Stores what a loop kept.
     pub(super) fn store_kept(&mut self) {
         for number in 0..self.kept.len() {
-            if let (name, true) = self.kept[number] {
-                // Lanes that do not run hold what they held.
-                self.slots[number] = Slot { name: Some(name), dirty: true, whole: true, ..Slot::default() };
-                self.write_back(number);
-            }
+            // Lanes that do not run hold what they held.
+            let name = Some(self.kept[number]);
+            self.slots[number] = Slot { name, dirty: true, whole: true, ..Slot::default() };
+            self.write_back(number);
         }
     }
 

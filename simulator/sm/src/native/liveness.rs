@@ -195,8 +195,8 @@ impl Live {
         self.before.get(number).is_none_or(|names| names.has(name))
     }
 
-    /// What a loop keeps, with whether it writes it: what the next turn or the code behind reads of what it writes.
-    pub(super) fn kept(&self, start: usize, end: usize) -> Vec<(Name, bool)> {
+    /// What a loop keeps: what the next turn or the code behind reads of what it writes.
+    pub(super) fn kept(&self, start: usize, end: usize) -> Vec<Name> {
         let mut written = Names::NONE;
         for facts in self.facts.get(start..end).unwrap_or(&[]) {
             written = written.or(facts.writes);
@@ -204,10 +204,7 @@ impl Live {
         let rows = (0..Names::ROWS).map(|row| Name::Row(row as u16));
         let predicates = (0..PREDICATES).map(Name::Predicate);
         let needed = |name: &Name| self.lives(*name, start) || self.lives(*name, end);
-        rows.chain(predicates)
-            .filter(|name| written.has(*name) && needed(name))
-            .map(|name| (name, true))
-            .collect()
+        rows.chain(predicates).filter(|name| written.has(*name) && needed(name)).collect()
     }
 
     /// How many instructions from `start` on until the last one before `end` that reads it; 0 if there is none.

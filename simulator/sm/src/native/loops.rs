@@ -9,13 +9,10 @@
 
 use super::super::core::TEAM;
 use super::super::micro::{Micro, PredicateIn};
-use super::super::warp::Warp;
-use super::assembler::{
-    Arithmetic, Assembler, Condition, Memory, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RSP, Vector, Ymm, at,
-};
-use super::builder::{ACTIVE, Builder, EIGHTS, GROUP, Name, POOL, PREDICATES, ROWS, SKIPPED, Truth};
+use super::assembler::{Arithmetic, Assembler, Condition, Memory, R14, R15, RAX, RDI, RSP, Vector, Ymm, at};
+use super::builder::{ACTIVE, Builder, GROUP, Name, Truth};
 use super::liveness::Live;
-use super::{Frame, Known, Reach, prologue, restore};
+use super::{Frame, Known, Reach, begin_member, load_active, next_eight, next_member, prologue, restore};
 
 /// Branches of a loop at most, the one back included.
 pub(super) const PARTS: usize = 3;
@@ -102,12 +99,12 @@ const LEDGER: Memory = at(RSP, 40);
 
 /// A function for the loop, of the type of all compiled code.
 pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Live) -> Option<Vec<u8>> {
-    use Arithmetic::{Move, Or, Test, Xor};
+    use Arithmetic::{Or, Test, Xor};
     let end = start + ops.len();
     let parts = known.iter().filter(|known| known.reach == Reach::Branch).count();
     let kept = live.kept(start, end);
     let mut asm = Assembler::default();
-    let (rows, warps, groups, count, quarters, left) = (RBP, R12, RBX, R13, RDI, R15);
+    let left = R15;
     prologue(&mut asm);
     asm.add_number(RSP, -STACK);
     asm.load_wide(left, at(RDI, std::mem::offset_of!(Frame, ledger) as i32));
@@ -117,21 +114,14 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
         asm.store_wide(lanes(part), RAX);
     }
 
-    let [member, quarter, head, done, tell, empty] = [(); 6].map(|()| asm.label());
+    let [member, eight, head, done, tell, empty] = [(); 6].map(|()| asm.label());
     asm.place(member);
-    asm.load_wide(ROWS, at(rows, 0));
-    asm.load_wide(POOL, at(rows, 8));
-    asm.load_wide(PREDICATES, at(warps, 0));
-    asm.add_number(PREDICATES, std::mem::offset_of!(Warp, predicates) as i32);
-    asm.load_narrow(GROUP, at(groups, 0));
-    asm.number(quarters, 4);
-
-    asm.place(quarter);
+    begin_member(&mut asm);
+    asm.place(eight);
     asm.low_byte(RAX, GROUP);
     asm.narrow(Test, RAX, RAX);
     asm.jump_if(Condition::Zero, empty);
-    asm.shift_left(RAX, 5);
-    asm.load(ACTIVE, Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
+    load_active(&mut asm);
     asm.wide(Xor, RAX, RAX);
     asm.store_wide(turns(0), RAX);
     asm.store_narrow(turns(2), RAX);
@@ -200,23 +190,14 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
     asm.shift_right(R14, 8);
     asm.narrow(Or, R14, RAX);
     asm.store_narrow(at(left, 0), R14);
-    asm.shift_right(GROUP, 8);
-    asm.add_number(ROWS, 32);
-    asm.add_number(PREDICATES, 1);
-    asm.add_number(quarters, -1);
-    asm.jump_if(Condition::NotZero, quarter);
+    next_eight(&mut asm, eight);
     asm.add_number(left, size_of::<Left>() as i32);
-    asm.add_number(rows, 16);
-    asm.add_number(warps, 8);
-    asm.add_number(groups, 4);
-    asm.add_number(count, -1);
-    asm.jump_if(Condition::NotZero, member);
+    next_member(&mut asm, member);
     asm.load_wide(left, LEDGER);
     for part in 0..PARTS {
         asm.load_wide(RAX, lanes(part));
         asm.store_wide(at(left, (std::mem::offset_of!(Ledger, lanes) + 8 * part) as i32), RAX);
     }
-    asm.wide(Move, RAX, SKIPPED);
     asm.add_number(RSP, STACK);
     restore(&mut asm);
 

@@ -24,7 +24,9 @@ mod memory;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use self::assembler::{Arithmetic, Assembler, Condition, R12, R13, R14, R15, RAX, RBP, RBX, RDI, at};
+use self::assembler::{
+    Arithmetic, Assembler, Condition, General, Label, Memory, R12, R13, R14, R15, RAX, RBP, RBX, RDI, at,
+};
 use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, SKIPPED};
 use self::memory::Executable;
 use super::core::Core;
@@ -386,24 +388,66 @@ unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native
 /// The code of a run, and what its loads read from.
 type Translated = (Vec<u8>, Vec<load::Base>);
 
-const SAVED: [assembler::General; 6] = [RBX, RBP, R12, R13, R14, R15];
+const SAVED: [General; 6] = [RBX, RBP, R12, R13, R14, R15];
+
+/// Where compiled functions have what the frame names of the members that are left, and how many eights are.
+const ALL_ROWS: General = RBP;
+const WARPS: General = R12;
+const GROUPS: General = RBX;
+const COUNT: General = R13;
+const EIGHTS_LEFT: General = RDI;
 
 /// What all compiled functions begin with.
 fn prologue(asm: &mut Assembler) {
     for register in SAVED {
         asm.push(register);
     }
-    asm.load_wide(RBP, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
-    asm.load_wide(R12, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
-    asm.load_wide(RBX, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
-    asm.load_wide(R13, at(RDI, std::mem::offset_of!(Frame, count) as i32));
+    asm.load_wide(ALL_ROWS, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
+    asm.load_wide(WARPS, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
+    asm.load_wide(GROUPS, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
+    asm.load_wide(COUNT, at(RDI, std::mem::offset_of!(Frame, count) as i32));
     asm.address(builder::CONSTANTS, std::ptr::from_ref(&NUMBERS).addr() as u64);
     asm.address(EIGHTS, lanes::eights().as_ptr().addr() as u64);
     asm.wide(Arithmetic::Xor, SKIPPED, SKIPPED);
 }
 
-/// What they end with.
+/// Turns to a member of the team, and its first eight lanes.
+fn begin_member(asm: &mut Assembler) {
+    asm.load_wide(ROWS, at(ALL_ROWS, 0));
+    asm.load_wide(POOL, at(ALL_ROWS, 8));
+    asm.load_wide(PREDICATES, at(WARPS, 0));
+    asm.add_number(PREDICATES, std::mem::offset_of!(Warp, predicates) as i32);
+    asm.load_narrow(GROUP, at(GROUPS, 0));
+    asm.number(EIGHTS_LEFT, 4);
+}
+
+/// Goes on with the next eight lanes, if the member has any left.
+fn next_eight(asm: &mut Assembler, eight: Label) {
+    asm.shift_right(GROUP, 8);
+    asm.add_number(ROWS, 32);
+    asm.add_number(PREDICATES, 1);
+    asm.add_number(EIGHTS_LEFT, -1);
+    asm.jump_if(Condition::NotZero, eight);
+}
+
+/// Goes on with the next member, if there is one left.
+fn next_member(asm: &mut Assembler, member: Label) {
+    asm.add_number(ALL_ROWS, size_of::<[*mut Lanes; 2]>() as i32);
+    asm.add_number(WARPS, size_of::<*mut Warp>() as i32);
+    asm.add_number(GROUPS, size_of::<u32>() as i32);
+    asm.add_number(COUNT, -1);
+    asm.jump_if(Condition::NotZero, member);
+}
+
+/// Makes a mask of the lanes in RAX's lowest byte, which is the only one.
+fn load_active(asm: &mut Assembler) {
+    asm.shift_left(RAX, 5);
+    asm.load(builder::ACTIVE, Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
+}
+
+/// What they end with: the lanes that guards kept from instructions are the result.
 fn restore(asm: &mut Assembler) {
+    asm.wide(Arithmetic::Move, RAX, SKIPPED);
     asm.zero_upper();
     for register in SAVED.into_iter().rev() {
         asm.pop(register);
@@ -413,50 +457,32 @@ fn restore(asm: &mut Assembler) {
 
 /// A function for a run: all members of a team, and of each eight lanes at a time.
 fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Translated> {
-    use Arithmetic::{Move, Test};
-    let (rows, warps, groups, count, quarters) = (RBP, R12, RBX, R13, RDI);
     let mut asm = Assembler::default();
     prologue(&mut asm);
     asm.load_wide(load::PLACES, at(RDI, std::mem::offset_of!(Frame, places) as i32));
 
     // Uniform registers are written whichever lanes run.
     let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
-    let [member, quarter, partial, next] = [(); 4].map(|()| asm.label());
+    let [member, eight, partial, next] = [(); 4].map(|()| asm.label());
     asm.place(member);
-    asm.load_wide(ROWS, at(rows, 0));
-    asm.load_wide(POOL, at(rows, 8));
-    asm.load_wide(PREDICATES, at(warps, 0));
-    asm.add_number(PREDICATES, std::mem::offset_of!(Warp, predicates) as i32);
-    asm.load_narrow(GROUP, at(groups, 0));
-    asm.number(quarters, 4);
-
-    asm.place(quarter);
+    begin_member(&mut asm);
+    asm.place(eight);
     asm.low_byte(RAX, GROUP);
     asm.compare_number(RAX, 0xff);
     asm.jump_if(Condition::NotZero, partial);
     let bases = body(&mut asm, (false, next), ops, known, start, live)?;
     asm.place(next);
     asm.add_number(load::PLACES, (bases.len() * size_of::<load::Place>()) as i32);
-    asm.shift_right(GROUP, 8);
-    asm.add_number(ROWS, 32);
-    asm.add_number(PREDICATES, 1);
-    asm.add_number(quarters, -1);
-    asm.jump_if(Condition::NotZero, quarter);
-    asm.add_number(rows, size_of::<[*mut Lanes; 2]>() as i32);
-    asm.add_number(warps, size_of::<*mut Warp>() as i32);
-    asm.add_number(groups, 4);
-    asm.add_number(count, -1);
-    asm.jump_if(Condition::NotZero, member);
-    asm.wide(Move, RAX, SKIPPED);
+    next_eight(&mut asm, eight);
+    next_member(&mut asm, member);
     restore(&mut asm);
 
     asm.place(partial);
     if !uniform {
-        asm.narrow(Test, RAX, RAX);
+        asm.narrow(Arithmetic::Test, RAX, RAX);
         asm.jump_if(Condition::Zero, next);
     }
-    asm.shift_left(RAX, 5);
-    asm.load(builder::ACTIVE, assembler::Memory { base: EIGHTS, index: Some(RAX), offset: 0 });
+    load_active(&mut asm);
     body(&mut asm, (true, next), ops, known, start, live)?;
     Some((asm.finish()?, bases))
 }
@@ -464,7 +490,7 @@ fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live
 /// The run for eight lanes; where it goes on.
 fn body(
     asm: &mut Assembler,
-    (masked, next): (bool, assembler::Label),
+    (masked, next): (bool, Label),
     ops: &[Micro],
     known: &[Known],
     start: usize,
