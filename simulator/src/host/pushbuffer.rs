@@ -200,6 +200,7 @@ impl Pushbuffer {
         let raw = map
             .load_u64(ring_address + 8 * u64::from(self.get))
             .map_err(|fault| Fault::mmu("host, ring", fault, &map))?;
+        slot.begin();
         self.ahead = Some((self.get, raw));
         self.get = (self.get + 1) % entries;
         slot.gp_get.store(self.get, Ordering::Release);

@@ -190,6 +190,15 @@ impl Slot {
         memory.read_u32(offset + USERD_GP_PUT).map_or(true, |put| put != self.gp_get.load(Ordering::Acquire))
     }
 
+    /// Says that there is work, before the get pointer says that an entry was taken: whoever finds the pointers equal
+    /// and the channel idle after that knows that everything is done.
+    pub(super) fn begin(&self) {
+        let mut state = lock(&self.state);
+        if !matches!(*state, ChannelState::Blocked { .. }) {
+            *state = ChannelState::Running;
+        }
+    }
+
     fn is_live(&self) -> bool {
         self.enabled.load(Ordering::Acquire) && !self.dead.load(Ordering::Acquire)
     }
@@ -220,11 +229,8 @@ impl Slot {
                 self.sleep(None);
                 continue;
             }
-            if pushbuffer.is_busy() || self.has_new_entries() {
-                let mut state = lock(&self.state);
-                if !matches!(*state, ChannelState::Blocked { .. }) {
-                    *state = ChannelState::Running;
-                }
+            if pushbuffer.is_busy() {
+                self.begin();
             }
             let step = pushbuffer.step(self);
             if !matches!(step, Ok(Step::Blocked { .. })) {

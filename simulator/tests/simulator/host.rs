@@ -151,9 +151,9 @@ impl Rig {
 
     pub fn wait(&self, channel: &Channel, state: ChannelState) {
         until("the state", || {
-            let now = self.host.channel_state(channel.id);
-            now == Some(state)
-                && (state != ChannelState::Idle || channel.word(USERD + 0x88) == channel.word(USERD + 0x8c))
+            // The pointers first: a channel that took an entry is not idle before it has executed it.
+            let taken = channel.word(USERD + 0x88) == channel.word(USERD + 0x8c);
+            (taken || state != ChannelState::Idle) && self.host.channel_state(channel.id) == Some(state)
         });
     }
 }
@@ -213,6 +213,21 @@ fn acquire_resumes_on_plain_cpu_store() {
     assert_eq!(channel.long(DATA + 16), 0);
     channel.set(DATA, 5);
     until("the release", || channel.long(DATA + 16) == 0x1_0000_0002);
+}
+
+#[test]
+fn a_host_that_is_idle_has_done_what_was_submitted() {
+    let rig = Rig::new(Profile::ad102());
+    let mut channel = rig.channel();
+    for round in 1..=3000u32 {
+        // Many words, so that there is time between an entry's taking and its end.
+        let mut words = reference(round).repeat(100);
+        words.extend(semaphore(DATA, u64::from(round), 1));
+        channel.cursor = PUSHBUFFER;
+        rig.submit(&mut channel, &words);
+        assert!(rig.host.wait_idle(LIMIT));
+        assert_eq!(channel.word(DATA), round);
+    }
 }
 
 #[test]
