@@ -467,7 +467,7 @@ fn warps_that_wait_for_each_other_without_a_barrier(run: &Run<'_>) {
 
 fn a_barrier_of_all_blocks_by_atomics(run: &Run<'_>) {
     // More blocks than this computer has threads, fewer than the smallest GPU has multiprocessors.
-    let (blocks, rounds) = (40u32, 5u32);
+    let (blocks, rounds) = (40u32, 3u32);
     let (arrived, values) = (run.zeroes::<u32>(1), run.zeroes::<u32>(2 * blocks as usize));
     let arguments = [(&arrived).into(), (&values).into(), rounds.into()];
     run.launch("grid_barrier", [blocks, 1, 1], [32, 1, 1], &arguments);

@@ -105,10 +105,8 @@ pub fn a_full_ring_is_an_error_until_the_gpu_goes_on(place: &Place) {
 
     // Command memory is full first where each submission brings its words along.
     let mut large = ComputeQueue::new(&device);
-    large.copy_from_cpu(done.address() + 8, &[0; 8]);
-    for _ in 0..20_000 {
-        large.write(done.address() + 8, 0, true);
-    }
+    let room = device.video::<u32>(0x4_0000).unwrap();
+    large.copy_from_cpu(room.address(), &vec![0; 0x10_0000]);
     let mut accepted = 0u64;
     let error = loop {
         match large.submit() {

@@ -91,8 +91,9 @@ fn other_answers(questions: &[Question], golden: &BTreeMap<&str, &str>) -> Vec<S
 fn differences(golden: &[(u128, Option<u64>)], constants: &[u32; INPUTS], inputs: &[u32]) -> Vec<String> {
     let fresh = || {
         let device = device();
+        let output = device.visible(inputs.len() / INPUTS * OUTPUTS).unwrap();
         let inputs = device.buffer_from(inputs).unwrap();
-        (device, inputs)
+        (device, inputs, output)
     };
     let mut gpu = fresh();
     let mut different = Vec::new();
@@ -101,7 +102,7 @@ fn differences(golden: &[(u128, Option<u64>)], constants: &[u32; INPUTS], inputs
         let text = decoded.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let answer = decoded.map_err(|error| error.to_string()).and_then(|instruction| {
             let program = Program::new(&instruction).map_err(|error| error.to_string())?;
-            program.run_on(&gpu.0, constants, &gpu.1).map_err(|error| {
+            program.run_on(&gpu.0, constants, &gpu.1, &gpu.2).map_err(|error| {
                 gpu = fresh();
                 error.to_string()
             })

@@ -11,6 +11,12 @@
 //! | `R24`..`R31`, `UR24`, `UR25` | where results go; constants before |
 //! | `c[0]`, the kernel's third parameter | sixteen random words |
 
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Range,
+    sync::{Mutex, PoisonError},
+};
+
 use nv_abi::arch::Generation;
 use nv_driver::{Argument, Buffer, Device, Error, LaunchOptions, Module};
 use sass::{Arch, Bank, Control, EncodeError, Instruction, Op, Operand, Row, SlotKind, decode, encode};
@@ -685,22 +691,17 @@ impl Program {
 
     /// The cubin of the fixture kernel with this program in the place of its code.
     pub fn cubin(&self) -> Result<Vec<u8>, ProbeError> {
-        let arch = format!("sm_{}", self.arch.sm());
-        let fixture = |error: &dyn std::fmt::Display| ProbeError::Fixture(format!("{arch} probe: {error}"));
-        let mut bytes = fixtures::cubin(&arch, "probe").map_err(|error| fixture(&error))?;
-        let cubin = nv_driver::program::Cubin::parse(&bytes).map_err(|error| fixture(&error))?;
-        let image = cubin.link(0).map_err(|error| fixture(&error))?;
-        let kernel = cubin.kernel("probe").ok_or_else(|| fixture(&"no kernel"))?;
-        let code = &image[kernel.code.start as usize..kernel.code.end as usize];
+        let mut frames = FRAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let frame = match frames.entry(self.arch) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Frame::new(self.arch)?),
+        };
         let new: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        if new.len() > code.len() {
-            return Err(fixture(&"its code is shorter than the program"));
+        if new.len() > frame.code.len() {
+            return Err(frame_error(self.arch, &"its code is shorter than the program"));
         }
-        let place = bytes
-            .windows(code.len())
-            .position(|window| window == code)
-            .ok_or_else(|| fixture(&"its code is relocated"))?;
-        bytes[place..place + new.len()].copy_from_slice(&new);
+        let mut bytes = frame.cubin.clone();
+        bytes[frame.code.start..][..new.len()].copy_from_slice(&new);
         Ok(bytes)
     }
 
@@ -717,25 +718,55 @@ impl Program {
         constants: &[u32; INPUTS],
         words: &[u32],
     ) -> Result<Vec<u32>, ProbeError> {
-        self.run_on(device, constants, &device.buffer_from(words)?)
+        let output = device.video(words.len() / INPUTS * OUTPUTS)?;
+        self.run_on(device, constants, &device.buffer_from(words)?, &output)
     }
 
-    /// Runs the program on words that are in the device's memory.
+    /// Runs the program on words that are in the device's memory, and with room there for [`OUTPUTS`] words of each lane.
     pub fn run_on(
         &self,
         device: &Device,
         constants: &[u32; INPUTS],
         input: &Buffer<u32>,
+        output: &Buffer<u32>,
     ) -> Result<Vec<u32>, ProbeError> {
-        let lanes = input.len() / INPUTS;
-        let blocks = u32::try_from(lanes).unwrap_or(u32::MAX) / BLOCK;
+        let blocks = u32::try_from(input.len() / INPUTS).unwrap_or(u32::MAX) / BLOCK;
         let constants: Vec<u8> = constants.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let output = device.video::<u32>(lanes * OUTPUTS)?;
         let module = Module::load(device, &self.cubin()?)?;
-        let arguments: [Argument; 3] = [(&output).into(), input.into(), Argument::bytes(constants)];
+        let arguments: [Argument; 3] = [output.into(), input.into(), Argument::bytes(constants)];
         let kernel = module.kernel("probe")?;
         kernel.launch_with([blocks, 1, 1], [BLOCK, 1, 1], &self.options, &arguments)?;
         Ok(output.to_vec()?)
+    }
+}
+
+/// The fixture kernel whose code is replaced.
+struct Frame {
+    cubin: Vec<u8>,
+    /// Where its code is.
+    code: Range<usize>,
+}
+
+/// Those that were read.
+static FRAMES: Mutex<BTreeMap<Arch, Frame>> = Mutex::new(BTreeMap::new());
+
+fn frame_error(arch: Arch, error: &dyn std::fmt::Display) -> ProbeError {
+    ProbeError::Fixture(format!("sm_{} probe: {error}", arch.sm()))
+}
+
+impl Frame {
+    fn new(arch: Arch) -> Result<Self, ProbeError> {
+        let failed = |error: &dyn std::fmt::Display| frame_error(arch, error);
+        let bytes = fixtures::cubin(&format!("sm_{}", arch.sm()), "probe").map_err(|error| failed(&error))?;
+        let cubin = nv_driver::program::Cubin::parse(&bytes).map_err(|error| failed(&error))?;
+        let image = cubin.link(0).map_err(|error| failed(&error))?;
+        let kernel = cubin.kernel("probe").ok_or_else(|| failed(&"no kernel"))?;
+        let code = &image[kernel.code.start as usize..kernel.code.end as usize];
+        let start = bytes
+            .windows(code.len())
+            .position(|window| window == code)
+            .ok_or_else(|| failed(&"its code is relocated"))?;
+        Ok(Self { code: start..start + code.len(), cubin: bytes })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Pushbuffer methods: the header word in all its forms, and class tables of methods with their fields.
 
+use std::sync::OnceLock;
+
 use crate::{Field, Layout, layout};
 
 layout! {
@@ -279,23 +281,11 @@ pub struct Method {
     pub layout: Layout,
 }
 
-impl Method {
-    /// Whether data at byte address `address` goes to this method, and to which element.
-    pub const fn element(&self, address: u32) -> Option<u32> {
-        if address < self.address {
-            return None;
-        }
-        let offset = address - self.address;
-        if self.count == 1 {
-            return if offset == 0 { Some(0) } else { None };
-        }
-        let index = offset / self.stride;
-        if index < self.count && offset.is_multiple_of(self.stride) { Some(index) } else { None }
-    }
-}
+/// A method and its element, if there is one.
+type Place = Option<(&'static Method, u32)>;
 
 /// A class: its own methods and what it inherits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ClassTable {
     /// The vendor's name.
     pub name: &'static str,
@@ -307,15 +297,46 @@ pub struct ClassTable {
     pub methods: &'static [Method],
     /// Names of the parent's methods that this class lacks.
     pub removed: &'static [&'static str],
+    /// What is at each word; made when it is first asked for.
+    by_word: OnceLock<Box<[Place]>>,
 }
 
 impl ClassTable {
+    /// A class of these rows.
+    pub const fn new(
+        name: &'static str,
+        number: u32,
+        parent: Option<&'static Self>,
+        methods: &'static [Method],
+        removed: &'static [&'static str],
+    ) -> Self {
+        Self { name, number, parent, methods, removed, by_word: OnceLock::new() }
+    }
+
     /// The method at byte address `address`, with its element.
     pub fn method(&self, address: u32) -> Option<(&'static Method, u32)> {
-        let own = self.methods.iter().find_map(|method| Some((method, method.element(address)?)));
-        own.or_else(|| {
-            let (method, element) = self.parent?.method(address)?;
-            (!self.removed.contains(&method.name)).then_some((method, element))
+        if !address.is_multiple_of(4) {
+            return None;
+        }
+        *self.by_word().get(address as usize / 4)?
+    }
+
+    fn by_word(&self) -> &[Place] {
+        self.by_word.get_or_init(|| {
+            let inherited = self.parent.map_or(&[][..], Self::by_word);
+            let kept = |place: &Place| place.filter(|(method, _)| !self.removed.contains(&method.name));
+            let mut places: Vec<Place> = inherited.iter().map(kept).collect();
+            // Where methods overlap the first one is meant.
+            for method in self.methods.iter().rev() {
+                for element in 0..method.count {
+                    let word = (method.address + element * method.stride) as usize / 4;
+                    if word >= places.len() {
+                        places.resize(word + 1, None);
+                    }
+                    places[word] = Some((method, element));
+                }
+            }
+            places.into()
         })
     }
 
@@ -382,13 +403,13 @@ macro_rules! methods {
                     };
                 )*
                 /// The class.
-                pub static TABLE: $crate::method::ClassTable = $crate::method::ClassTable {
-                    name: stringify!($class),
-                    number: $number,
-                    parent: $crate::methods!(@parent $($parent)?),
-                    methods: &[$($method),*],
-                    removed: &[$($($crate::layout::plain(stringify!($removed))),*)?],
-                };
+                pub static TABLE: $crate::method::ClassTable = $crate::method::ClassTable::new(
+                    stringify!($class),
+                    $number,
+                    $crate::methods!(@parent $($parent)?),
+                    &[$($method),*],
+                    &[$($($crate::layout::plain(stringify!($removed))),*)?],
+                );
             }
         )*
         /// Every class of this engine.

@@ -2,50 +2,37 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use bytemuck::Pod;
+
 use super::{Allocation, Location, bounds};
 use crate::{Device, Error};
 
 mod sealed {
-    pub trait Sealed: Sized {
-        fn encode(values: &[Self]) -> Vec<u8>;
-        fn decode(bytes: &[u8]) -> Vec<Self>;
-    }
+    pub trait Sealed {}
 }
 
 /// A plain number that the GPU sees as the CPU does: little-endian integers and floats.
-pub trait Element: sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + 'static {
+pub trait Element: sealed::Sealed + Pod + Default + PartialEq + std::fmt::Debug {
     /// Bytes of one element.
-    const BYTES: usize;
+    const BYTES: usize = size_of::<Self>();
 
     /// The element's bytes, as a kernel argument takes them.
     fn bytes(self) -> Vec<u8> {
-        sealed::Sealed::encode(&[self])
+        bytemuck::bytes_of(&self).to_vec()
     }
 }
 
 macro_rules! elements {
     ($($type:ty),*) => {$(
-        impl sealed::Sealed for $type {
-            fn encode(values: &[Self]) -> Vec<u8> {
-                let mut bytes = vec![0; size_of_val(values)];
-                for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
-                    *bytes = value.to_le_bytes();
-                }
-                bytes
-            }
-
-            fn decode(bytes: &[u8]) -> Vec<Self> {
-                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes)).collect()
-            }
-        }
-
-        impl Element for $type {
-            const BYTES: usize = size_of::<Self>();
-        }
+        impl sealed::Sealed for $type {}
+        impl Element for $type {}
     )*};
 }
 
 elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+// Elements go to the GPU as they lie in memory.
+const _: () = assert!(cfg!(target_endian = "little"), "NVIDIA's driver has no big-endian host");
 
 /// What errors call a buffer.
 pub(crate) const BUFFER: &str = "the buffer";
@@ -115,38 +102,35 @@ impl<T: Element> Buffer<T> {
     /// Copies a slice into the buffer, from its first element on: through the CPU's mapping, or else the copy queue.
     /// Work submitted before is finished first.
     pub fn copy_from(&self, values: &[T]) -> Result<(), Error> {
-        let bytes = T::encode(values);
+        let bytes: &[u8] = bytemuck::cast_slice(values);
         if bytes.len() as u64 > self.bytes() {
             return Err(bounds(BUFFER, 0, bytes.len() as u64, self.bytes()));
         }
         if self.held.allocation.is_visible() {
             self.held.device.synchronize()?;
-            self.held.allocation.window()?.write(0, &bytes)
+            self.held.allocation.window()?.write(0, bytes)
         } else {
-            self.held.device.upload(self.address(), &bytes)
+            self.held.device.upload(self.address(), bytes)
         }
     }
 
     /// Copies the buffer's first elements out. Work submitted before is finished first.
     pub fn copy_to(&self, values: &mut [T]) -> Result<(), Error> {
-        let length = values.len() * T::BYTES;
-        if length as u64 > self.bytes() {
-            return Err(bounds(BUFFER, 0, length as u64, self.bytes()));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
+        if bytes.len() as u64 > self.bytes() {
+            return Err(bounds(BUFFER, 0, bytes.len() as u64, self.bytes()));
         }
-        let mut bytes = vec![0; length];
         if self.held.allocation.is_visible() {
             self.held.device.synchronize()?;
-            self.held.allocation.window()?.read(0, &mut bytes)?;
+            self.held.allocation.window()?.read(0, bytes)
         } else {
-            self.held.device.download(self.address(), &mut bytes)?;
+            self.held.device.download(self.address(), bytes)
         }
-        values.copy_from_slice(&T::decode(&bytes));
-        Ok(())
     }
 
     /// All elements.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::default(); self.len];
+        let mut values = bytemuck::zeroed_vec(self.len);
         self.copy_to(&mut values)?;
         Ok(values)
     }
@@ -154,9 +138,9 @@ impl<T: Element> Buffer<T> {
     /// All elements as they are now, while work may be under way, or after its channel has died. The buffer must be
     /// visible to the CPU.
     pub fn peek(&self) -> Result<Vec<T>, Error> {
-        let mut bytes = vec![0; self.bytes() as usize];
-        self.held.allocation.window()?.read(0, &mut bytes)?;
-        Ok(T::decode(&bytes))
+        let mut values = bytemuck::zeroed_vec(self.len);
+        self.held.allocation.window()?.read(0, bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
     }
 
     /// Makes the buffer reachable, at the same address, for another device of the same system.

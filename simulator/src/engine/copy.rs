@@ -234,9 +234,13 @@ fn copy_line(
     let mut done = 0;
     while done < length && !context.slot.stop.load(Ordering::Relaxed) {
         let bytes = (length - done).min(CHUNK as u64);
-        buffer.resize(bytes as usize, 0);
-        read(context, source.wrapping_add(done), buffer)?;
-        write(context, target.wrapping_add(done), buffer)?;
+        // Filled once with zeros, not for every line.
+        if buffer.len() < bytes as usize {
+            buffer.resize(bytes as usize, 0);
+        }
+        let chunk = &mut buffer[..bytes as usize];
+        read(context, source.wrapping_add(done), chunk)?;
+        write(context, target.wrapping_add(done), chunk)?;
         done += bytes;
     }
     Ok(())
