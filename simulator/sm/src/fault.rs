@@ -57,7 +57,7 @@ pub enum FaultKind {
         /// Offset in the local window.
         address: u64,
     },
-    /// An atomic on local memory.
+    /// An atomic on local memory, of vectors or 16 bytes.
     #[error("address {address:#x} is in a space that the instruction does not take")]
     InvalidAddressSpace {
         /// The generic address.
