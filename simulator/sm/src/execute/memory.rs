@@ -1046,12 +1046,9 @@ fn atomic_local(
     // SAFETY: no other thread knows the number, and it is aligned for either size.
     let old = unsafe { atomic::update((&raw mut all).cast(), operation, kind, value, new) };
     let words = [all as u32, (all >> 32) as u32, 0, 0];
-    if wide {
-        core.store_local::<8>(lane, at, words)?
-    } else {
-        core.store_local::<4>(lane, at, words)?
-    }
-    Ok(old)
+    let stored =
+        if wide { core.store_local::<8>(lane, at, words) } else { core.store_local::<4>(lane, at, words) };
+    stored.map(|()| old)
 }
 
 /// Bit of what QSPC gives: there is no memory at the address, in local memory or another block's.
