@@ -3,12 +3,11 @@
 //! Each does what a plain function beside its caller does too, for processors without; tests compare the two.
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm_cvtsi128_si32, _mm256_add_epi32, _mm256_add_epi64, _mm256_blend_epi32,
-    _mm256_broadcastd_epi32, _mm256_castsi256_si128, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_mul_epi32, _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16,
-    _mm256_packs_epi32, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setr_epi32,
-    _mm256_setzero_si256, _mm256_sll_epi32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256,
-    _mm256_sub_epi32, _mm256_testz_si256, _mm256_xor_si256,
+    __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_blend_epi32, _mm256_broadcastd_epi32,
+    _mm256_castsi256_si128, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_mul_epi32, _mm256_mul_epu32,
+    _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_packs_epi32, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srli_epi64,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_testz_si256, _mm256_xor_si256,
 };
 
 use super::lanes::LANES;
@@ -58,26 +57,6 @@ pub(super) fn order(at: &[u32; LANES], step: u32) -> (bool, bool) {
         rising = _mm256_or_si256(rising, _mm256_xor_si256(distance, steps));
     }
     (_mm256_testz_si256(rising, rising) != 0, _mm256_testz_si256(same, same) != 0)
-}
-
-/// The same of lanes shifted left by `scale`, and where each eight starts.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn order_of(row: &[u32; LANES], scale: u32, step: u32) -> ((bool, bool), [u32; 4]) {
-    let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let steps = _mm256_mullo_epi32(numbers, _mm256_set1_epi32(step as i32));
-    let count = _mm_cvtsi32_si128(scale as i32);
-    let (mut rising, mut same) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-    let mut starts = [0; 4];
-    for (number, start) in starts.iter_mut().enumerate() {
-        let lanes = _mm256_sll_epi32(eight(row, number), count);
-        let first = _mm256_castsi256_si128(lanes);
-        let distance = _mm256_sub_epi32(lanes, _mm256_broadcastd_epi32(first));
-        same = _mm256_or_si256(same, distance);
-        rising = _mm256_or_si256(rising, _mm256_xor_si256(distance, steps));
-        *start = _mm_cvtsi128_si32(first) as u32;
-    }
-    ((_mm256_testz_si256(rising, rising) != 0, _mm256_testz_si256(same, same) != 0), starts)
 }
 
 /// Whether all lanes rise by `step`, and those of `same` are the same.

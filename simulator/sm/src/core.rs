@@ -164,15 +164,33 @@ impl<'a> Core<'a> {
     /// What compiled code is given.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[inline(always)]
-    pub(super) fn frame(&self, places: *const super::native::load::Places) -> super::native::Frame {
+    pub(super) fn frame(&mut self) -> super::native::Frame {
         super::native::Frame {
             rows: self.rows.as_ptr(),
             warps: self.warps.as_ptr(),
             groups: self.team.groups.as_ptr(),
             count: self.team.count,
-            places,
             ledger: std::ptr::null_mut(),
+            windows: &raw const self.caches.windows,
+            common: super::native::Common {
+                shared: self.cta.shared.as_mut_ptr().cast(),
+                shared_bytes: self.launch.launch.shared_bytes.into(),
+                window: self.cta.window.into(),
+                core: std::ptr::from_mut(self).cast(),
+            },
         }
+    }
+
+    /// Lets `f` work with some lanes of one member, as if there were no others.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub(super) fn as_one<T>(&mut self, member: usize, lanes: u32, f: impl FnOnce(&mut Self) -> T) -> T {
+        let (team, rows, warps) = (self.team, self.rows, self.warps);
+        let member = member & (TEAM - 1);
+        self.team = Team::one(team.index[member].into(), lanes);
+        (self.rows[0], self.warps[0], self.member) = (rows[member], warps[member], 0);
+        let out = f(self);
+        (self.team, self.rows, self.warps, self.member) = (team, rows, warps, member);
+        out
     }
 
     /// Turns to a member of the team.

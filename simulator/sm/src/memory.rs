@@ -7,13 +7,24 @@ use nv_memory::{AccessKind, AddressMap};
 
 /// A mapping.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+#[repr(C, align(32))]
+pub(super) struct Window {
     start: u64,
     length: u64,
     pointer: *mut u8,
 }
 
+/// Bytes of a window among others.
+pub(super) const WINDOW_BYTES: usize = size_of::<Window>();
+
 impl Window {
+    /// Where compiled code finds the first address.
+    pub(super) const START: usize = std::mem::offset_of!(Self, start);
+    /// Where it finds the bytes.
+    pub(super) const LENGTH: usize = std::mem::offset_of!(Self, length);
+    /// Where it finds the memory.
+    pub(super) const POINTER: usize = std::mem::offset_of!(Self, pointer);
+
     const EMPTY: Self = Self { start: 0, length: 0, pointer: std::ptr::null_mut() };
 
     /// The memory at `address`, if the window holds `bytes` from there on.
@@ -29,12 +40,13 @@ impl Window {
 }
 
 /// Windows of each kind of access: as many as a kernel is likely to have arrays.
-const WINDOWS: usize = 32;
+pub(super) const WINDOWS: usize = 32;
 /// Log2 of the bytes that share a place among the windows.
-const PLACE: u32 = 16;
+pub(super) const PLACE: u32 = 16;
 
 /// A worker's windows. They are valid for one address map: see [`Windows::reset`].
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Windows {
     read: [Window; WINDOWS],
     write: [Window; WINDOWS],
@@ -48,6 +60,15 @@ impl Windows {
     pub fn new() -> Self {
         let empty = [Window::EMPTY; WINDOWS];
         Self { read: empty, write: empty, atomic: empty }
+    }
+
+    /// Where compiled code finds the windows of a kind.
+    pub(super) const fn offset(kind: AccessKind) -> usize {
+        match kind {
+            AccessKind::Read => std::mem::offset_of!(Self, read),
+            AccessKind::Write => std::mem::offset_of!(Self, write),
+            AccessKind::Atomic => std::mem::offset_of!(Self, atomic),
+        }
     }
 
     /// Forgets all windows. To be called whenever the address map is another.

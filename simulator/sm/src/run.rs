@@ -88,6 +88,11 @@ impl Chain {
         self.at = op.wrapping_add(further);
     }
 
+    /// The chain ends at the micro-operation of that number in the page.
+    pub(super) fn end_in_page(&mut self, number: usize) {
+        self.at = self.code.wrapping_add(number);
+    }
+
     /// Number in the page of one of its micro-operations, or of the end.
     pub(super) fn number(&self, op: *const Micro) -> usize {
         op.addr().wrapping_sub(self.code.addr()) / size_of::<Micro>()

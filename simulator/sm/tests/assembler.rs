@@ -68,6 +68,8 @@ fn all() -> Vec<(String, Vec<u8>)> {
             ("add", Arithmetic::Add),
             ("or", Arithmetic::Or),
             ("and", Arithmetic::And),
+            ("sub", Arithmetic::Subtract),
+            ("cmp", Arithmetic::Compare),
             ("xor", Arithmetic::Xor),
             ("mov", Arithmetic::Move),
             ("test", Arithmetic::Test),
@@ -75,6 +77,11 @@ fn all() -> Vec<(String, Vec<u8>)> {
             one(name, &|asm| asm.wide(operation, to, from));
             one(name, &|asm| asm.narrow(operation, to, from));
         }
+        one("add", &|asm| asm.wide_memory(Arithmetic::Add, to, at(from, 8)));
+        one("cmp", &|asm| asm.wide_memory(Arithmetic::Compare, to, at(from, 8)));
+        one("sub", &|asm| asm.narrow_memory(Arithmetic::Subtract, to, at(from, 8)));
+        one("vmovd", &|asm| asm.first_lane(to, Ymm(9)));
+        one("vmovd", &|asm| asm.first_lane(from, Ymm(3)));
         one("mov", &|asm| asm.load_wide(to, at(from, 8)));
         one("mov", &|asm| asm.load_narrow(to, at(from, 8)));
         one("mov", &|asm| asm.store_wide(at(to, 8), from));
@@ -89,6 +96,12 @@ fn all() -> Vec<(String, Vec<u8>)> {
         one("popcnt", &|asm| asm.count_ones(to, from));
         one("not", &|asm| asm.not(to));
         one("add", &|asm| asm.add_number(to, -1));
+        one("add", &|asm| asm.add_narrow_number(to, 28));
+        one("and", &|asm| asm.and_number(to, 0x3e0));
+        one("test", &|asm| asm.test_byte(to, 15));
+        one("mov", &|asm| asm.store_number(at(to, 8), 77));
+        one("shl", &|asm| asm.shift_left_wide(to, 32));
+        one("shr", &|asm| asm.shift_right_wide(to, 11));
         one("mov", &|asm| asm.number(to, 77));
         one("movabs", &|asm| asm.address(to, 0x1234_5678_9abc_def0));
         one("shl", &|asm| asm.shift_left(to, 5));
@@ -100,8 +113,14 @@ fn all() -> Vec<(String, Vec<u8>)> {
         one("cmp", &|asm| asm.raise_memory(at(to, 8), from));
     }
     one("ret", &Assembler::ret);
-    for (name, condition) in [("je", Some(Condition::Zero)), ("jne", Some(Condition::NotZero)), ("jmp", None)]
-    {
+    for (name, condition) in [
+        ("jb", Some(Condition::Below)),
+        ("jae", Some(Condition::NotBelow)),
+        ("je", Some(Condition::Zero)),
+        ("jne", Some(Condition::NotZero)),
+        ("ja", Some(Condition::Above)),
+        ("jmp", None),
+    ] {
         one(name, &|asm| {
             let behind = asm.label();
             match condition {

@@ -18,7 +18,7 @@ use super::super::lanes::{FULL, LANES, ballot, each, first, map};
 use super::super::memory::{load, load_octet, prefetch, store, store_octet};
 use super::super::micro::{Flow, Level, Micro, PredicateOut, RowIndex};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::{emit, load as loads};
+use super::super::native::{access, emit};
 use super::handlers;
 use nv_memory::AccessKind;
 
@@ -1064,7 +1064,7 @@ pub(crate) const IN_CLUSTER: u32 = 8;
 
 handlers! {
     /// LDG, LD, LDS, LDL.
-    Load<const BYTES: usize, const SPACE: u8> [loads::load::<BYTES, SPACE>, loads BYTES as u16 / 4, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] =
+    Load<const BYTES: usize, const SPACE: u8> [access::load::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: false }, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] =
         |core, op, mask| {
         if op.payload & STRONG != 0 {
             core.cta.spins += LOOK;
@@ -1102,7 +1102,7 @@ handlers! {
         Flow::Next
     };
     /// STG, ST, STS, STL.
-    Store<const BYTES: usize, const SPACE: u8> = |core, op, mask| match (SPACE, BYTES) {
+    Store<const BYTES: usize, const SPACE: u8> [access::store::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: true }, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] = |core, op, mask| match (SPACE, BYTES) {
         (GLOBAL, 16) => store_global::<L, BYTES, 4>(core, op, mask),
         (GLOBAL, 8) => store_global::<L, BYTES, 2>(core, op, mask),
         (GLOBAL, _) => store_global::<L, BYTES, 1>(core, op, mask),

@@ -144,8 +144,12 @@ pub(super) struct Label(usize);
 /// Conditions of jumps, by their number in encodings.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
+    /// Less, of numbers without sign; what an addition carries out.
+    Below = 2,
+    NotBelow = 3,
     Zero = 4,
     NotZero = 5,
+    Above = 7,
 }
 
 /// Arithmetic on general registers, by its opcode in the form `register, register or memory`.
@@ -154,7 +158,9 @@ pub(super) enum Arithmetic {
     Add = 0x03,
     Or = 0x0b,
     And = 0x23,
+    Subtract = 0x2b,
     Xor = 0x33,
+    Compare = 0x3b,
     Move = 0x8b,
     Test = 0x85,
 }
@@ -311,6 +317,26 @@ impl Assembler {
         self.general(false, &[operation as u8], to.0, Operand::Register(Ymm(from.0)));
     }
 
+    /// `to = to operation memory`, of 64 bits.
+    pub(super) fn wide_memory(&mut self, operation: Arithmetic, to: General, memory: Memory) {
+        self.general(true, &[operation as u8], to.0, memory.into());
+    }
+
+    /// `to = to operation memory`, of 32 bits.
+    pub(super) fn narrow_memory(&mut self, operation: Arithmetic, to: General, memory: Memory) {
+        self.general(false, &[operation as u8], to.0, memory.into());
+    }
+
+    /// `to` = the first lane of `from`.
+    pub(super) fn first_lane(&mut self, to: General, from: Ymm) {
+        // VMOVD, of 128 bits.
+        self.byte(0xc4);
+        self.byte((!(from.0 >> 3) & 1) << 7 | 1 << 6 | (!(to.0 >> 3) & 1) << 5 | 1);
+        self.byte(0x79);
+        self.byte(0x7e);
+        self.operands(from.0, Operand::Register(Ymm(to.0)));
+    }
+
     /// `to = memory`, of 64 bits.
     pub(super) fn load_wide(&mut self, to: General, memory: Memory) {
         self.general(true, &[0x8b], to.0, memory.into());
@@ -381,6 +407,24 @@ impl Assembler {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
+    /// `to = to + number`, of 32 bits.
+    pub(super) fn add_narrow_number(&mut self, to: General, number: i32) {
+        self.general(false, &[0x81], 0, Operand::Register(Ymm(to.0)));
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// `to = to & number`, of 32 bits.
+    pub(super) fn and_number(&mut self, to: General, number: i32) {
+        self.general(false, &[0x81], 4, Operand::Register(Ymm(to.0)));
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// Tests bits of the lowest byte of a register.
+    pub(super) fn test_byte(&mut self, a: General, bits: u8) {
+        self.general(false, &[0xf6], 0, Operand::Register(Ymm(a.0)));
+        self.byte(bits);
+    }
+
     /// Compares 32 bits with a number.
     pub(super) fn compare_number(&mut self, a: General, number: i32) {
         self.general(false, &[0x81], 7, Operand::Register(Ymm(a.0)));
@@ -404,6 +448,24 @@ impl Assembler {
         self.byte(0x48 | to.0 >> 3);
         self.byte(0xb8 | (to.0 & 7));
         self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// `memory = number`, of 32 bits.
+    pub(super) fn store_number(&mut self, memory: Memory, number: i32) {
+        self.general(false, &[0xc7], 0, memory.into());
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// `to = to << count`, of 64 bits.
+    pub(super) fn shift_left_wide(&mut self, to: General, count: u8) {
+        self.general(true, &[0xc1], 4, Operand::Register(Ymm(to.0)));
+        self.byte(count);
+    }
+
+    /// `to = to >> count`, of 64 bits.
+    pub(super) fn shift_right_wide(&mut self, to: General, count: u8) {
+        self.general(true, &[0xc1], 5, Operand::Register(Ymm(to.0)));
+        self.byte(count);
     }
 
     /// `to = to << count`, of 32 bits.

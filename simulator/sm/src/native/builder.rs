@@ -8,12 +8,14 @@
 //! its bits. Such values are `loose`.
 
 use super::super::micro::{Micro, PredicateIn, PredicateOut, RowIndex};
+use super::access::{Access, Base, Cold, Looked};
+use super::aid::{Aid, Site};
 use super::assembler::{
     Arithmetic, Assembler, Condition, General, Label, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDI,
     RDX, RSI, RSP, Vector, Ymm, at,
 };
 use super::emit::Help;
-use super::load::{Base, Cold};
+use super::{COUNT, Known};
 
 /// Numbers that compiled code reads.
 #[derive(Debug)]
@@ -34,23 +36,51 @@ macro_rules! numbers {
         }
 
         /// Each for eight lanes.
-        pub(super) static NUMBERS: Numbers = Numbers([$([$value; 8]),*]);
+        pub(super) static NUMBERS: Numbers = Numbers([$($value),*]);
     };
 }
 
+/// One number for all lanes.
+const fn all(number: u32) -> [u32; 8] {
+    [number; 8]
+}
+
+/// From zero on, rising by `step`.
+const fn steps(step: u32) -> [u32; 8] {
+    [0, step, 2 * step, 3 * step, 4 * step, 5 * step, 6 * step, 7 * step]
+}
+
 numbers! {
-    Zero = 0;
-    Ones = u32::MAX;
-    Sign = 1 << 31;
-    Magnitude = !(1 << 31);
-    Nan = sass::lane::float::NAN;
-    Exponent = 0x7f80_0000;
-    LowHalf = 0xffff;
-    Float65536 = 65536_f32.to_bits();
-    SmallestNormal = 1 << 23;
+    Zero = all(0);
+    Ones = all(u32::MAX);
+    Sign = all(1 << 31);
+    Magnitude = all(!(1 << 31));
+    Nan = all(sass::lane::float::NAN);
+    Exponent = all(0x7f80_0000);
+    LowHalf = all(0xffff);
+    Float65536 = all(65536_f32.to_bits());
+    SmallestNormal = all(1 << 23);
     /// Ones in five bits.
-    Five = 31;
-    ThirtyTwo = 32;
+    Five = all(31);
+    ThirtyTwo = all(32);
+    Steps1 = steps(1);
+    Steps2 = steps(2);
+    Steps4 = steps(4);
+    Steps8 = steps(8);
+    Steps16 = steps(16);
+}
+
+impl Number {
+    /// That rises by `step`, a power of two.
+    pub(super) const fn steps(step: u32) -> Self {
+        match step {
+            0 | 1 => Self::Steps1,
+            2 => Self::Steps2,
+            4 => Self::Steps4,
+            8 => Self::Steps8,
+            _ => Self::Steps16,
+        }
+    }
 }
 
 /// Where rows of the warp begin, for the lanes at hand.
@@ -135,12 +165,27 @@ pub(crate) struct Builder<'a> {
     log: Vec<(Name, bool)>,
     /// What a loop keeps in registers, the first of all, and stores in the end.
     kept: Vec<Name>,
-    /// What loads read from.
-    pub(super) bases: Vec<Base>,
+    /// The instructions, and the number of the first in its page.
+    ops: &'a [Micro],
+    known: &'a [Known],
+    start: usize,
+    /// Bases of loads that were looked at.
+    pub(super) looked: Looked,
     /// What is to be written behind the run.
     pub(super) cold: Vec<Cold>,
+    /// What calls for accesses are given, for as long as the code is there.
+    pub(super) sites: Vec<Box<Site>>,
     calls: Vec<Call>,
 }
+
+/// General registers that calls save, in the order of pushes, and bytes below them: for the vector registers, and to align
+/// the stack.
+const SAVED: [General; 8] = [RCX, RDX, RSI, RDI, R8, R9, R10, R11];
+const SAVED_BYTES: i32 = 16 * 32 + 8;
+
+/// What registers held at some point that has to be stored.
+#[derive(Debug)]
+pub(super) struct Held(Vec<(usize, Slot)>);
 
 /// A call for rare lanes, which is written behind the run.
 #[derive(Debug)]
@@ -164,8 +209,12 @@ impl<'a> Builder<'a> {
             whole: false,
             log: Vec::new(),
             kept: Vec::new(),
-            bases: Vec::new(),
+            ops: &[],
+            known: &[],
+            start: 0,
+            looked: Looked::default(),
             cold: Vec::new(),
+            sites: Vec::new(),
             calls: Vec::new(),
         }
     }
@@ -180,16 +229,82 @@ impl<'a> Builder<'a> {
         self.masked
     }
 
-    /// Names are read as they were before the run.
-    ///
-    /// # Errors
-    /// The run wrote one of them.
-    pub(super) fn reads_before(&mut self, names: &[Name]) -> Emitted {
-        if names.iter().any(|name| self.log.contains(&(*name, true))) {
-            return Err(Full);
+    /// The same for the instructions of a run from the one of that number in its page on, all of which will be emitted.
+    pub(super) fn of(mut self, ops: &'a [Micro], known: &'a [Known], start: usize) -> Self {
+        (self.ops, self.known, self.start) = (ops, known, start);
+        self
+    }
+
+    /// A name is read, by something else than the instruction's usual way.
+    pub(super) fn reads(&mut self, name: Name) {
+        self.log.push((name, false));
+    }
+
+    /// A name is read from memory, where the newest content is.
+    pub(super) fn reads_in_memory(&mut self, name: Name) {
+        if let Some(number) = self.find(name)
+            && self.slots[number].dirty
+        {
+            self.write_back(number);
         }
-        self.log.extend(names.iter().map(|name| (*name, false)));
-        Ok(())
+        self.reads(name);
+    }
+
+    /// The register that holds a row, if one does.
+    pub(super) fn near(&self, row: RowIndex) -> Option<Ymm> {
+        self.find(Name::Row(row.0)).map(|number| Ymm(number as u8))
+    }
+
+    /// The loads that come next, until one name is written that `depends` names, from the instruction at hand on.
+    pub(super) fn loads_ahead(&self, depends: impl Fn(Name) -> bool) -> Vec<(Micro, Access)> {
+        let mut loads = Vec::new();
+        let at_hand = self.time.saturating_sub(1);
+        for (number, (op, known)) in self.ops.iter().zip(self.known).enumerate().skip(at_hand) {
+            let access = known.emit.and_then(|emit| emit.access);
+            if let Some(access) = access
+                && !access.stores
+                && number != at_hand
+            {
+                loads.push((*op, access));
+            }
+            if super::writes(op, access).any(&depends) {
+                break;
+            }
+        }
+        loads
+    }
+
+    /// What calls for the access at hand are given.
+    pub(super) fn site(&self, base: Base, registers: [Option<Ymm>; 3], slot: usize) -> Site {
+        let at_hand = self.time.saturating_sub(1);
+        let destination = self.ops.get(at_hand).map_or(RowIndex::SINK, |op| op.d);
+        let number = self.start + at_hand;
+        Site { number, start: self.start, base, registers, slot, destination }
+    }
+
+    /// What is in registers and has to be stored.
+    pub(super) fn held(&self) -> Held {
+        let dirty = self.slots.iter().enumerate().filter(|(_, slot)| slot.dirty);
+        Held(dirty.map(|(number, slot)| (number, *slot)).collect())
+    }
+
+    /// Stores what was held when the straight way was left.
+    pub(super) fn copy_back(&mut self, held: &Held) {
+        for (number, slot) in &held.0 {
+            self.store_slot(*number, slot);
+        }
+    }
+
+    /// Calls for an access, with the result in RAX.
+    pub(super) fn call_aid(&mut self, aid: Aid, site: &Site) {
+        let site = Box::new(site.clone());
+        self.save();
+        self.asm.wide(Arithmetic::Move, RDI, RSP);
+        self.asm.address(RSI, std::ptr::from_ref(&*site).addr() as u64);
+        self.asm.wide(Arithmetic::Move, RDX, COUNT);
+        self.sites.push(site);
+        self.asm.address(RAX, aid as usize as u64);
+        self.restore();
     }
 
     /// Lets `help` compute a result anew where any lane of a mask holds.
@@ -203,30 +318,38 @@ impl<'a> Builder<'a> {
     }
 
     fn write_call(&mut self, call: &Call) {
-        // What the called function may change, and the stack aligned as it expects it: see `prologue`.
-        const SAVED: [General; 8] = [RCX, RDX, RSI, RDI, R8, R9, R10, R11];
-        const BYTES: i32 = 16 * 32 + 8;
         self.asm.place(call.here);
-        for register in SAVED {
-            self.asm.push(register);
-        }
-        self.asm.add_number(RSP, -BYTES);
-        for number in 0..16 {
-            self.asm.store(at(RSP, 32 * i32::from(number)), Ymm(number));
-        }
+        self.save();
         self.asm.wide(Arithmetic::Move, RDI, RSP);
         self.asm.number(RSI, i32::from_le_bytes(call.registers.map(|register| register.0)));
         self.asm.address(RAX, call.help as usize as u64);
+        self.restore();
+        self.asm.jump(call.back);
+    }
+
+    /// Saves what a function may change, with the stack aligned as it expects it, see `prologue`: as [`super::aid::Saved`]
+    /// has it.
+    fn save(&mut self) {
+        for register in SAVED {
+            self.asm.push(register);
+        }
+        self.asm.add_number(RSP, -SAVED_BYTES);
+        for number in 0..16 {
+            self.asm.store(at(RSP, 32 * i32::from(number)), Ymm(number));
+        }
+    }
+
+    /// Calls what RAX names, and takes back what was saved. RAX is the result.
+    fn restore(&mut self) {
         self.asm.zero_upper();
         self.asm.call(RAX);
         for number in 0..16 {
             self.asm.load(Ymm(number), at(RSP, 32 * i32::from(number)));
         }
-        self.asm.add_number(RSP, BYTES);
+        self.asm.add_number(RSP, SAVED_BYTES);
         for register in SAVED.into_iter().rev() {
             self.asm.pop(register);
         }
-        self.asm.jump(call.back);
     }
 
     /// Whether there is something to be written behind the run.
@@ -235,12 +358,16 @@ impl<'a> Builder<'a> {
     }
 
     /// Writes what belongs behind the run.
-    pub(super) fn write_cold(&mut self) {
+    ///
+    /// `fault` is where accesses go that found one.
+    pub(super) fn write_cold(&mut self, fault: Option<Label>) {
         for call in std::mem::take(&mut self.calls) {
             self.write_call(&call);
         }
         for cold in std::mem::take(&mut self.cold) {
-            cold.write(self);
+            if let Some(fault) = fault {
+                cold.write(self, fault);
+            }
         }
     }
 
@@ -394,8 +521,16 @@ impl<'a> Builder<'a> {
     }
 
     fn write_back(&mut self, number: usize) {
-        self.settle(number);
         let slot = self.slots[number];
+        self.store_slot(number, &slot);
+        (self.slots[number].dirty, self.slots[number].loose) = (false, false);
+    }
+
+    /// Stores what a register holds, or held.
+    fn store_slot(&mut self, number: usize, slot: &Slot) {
+        if slot.loose {
+            self.canonical(Ymm(number as u8));
+        }
         let register = Ymm(number as u8);
         let Some(name) = slot.name else { return };
         let memory = Self::memory(name);
@@ -419,7 +554,6 @@ impl<'a> Builder<'a> {
                 self.asm.store_byte(memory, RAX);
             }
         }
-        self.slots[number].dirty = false;
     }
 
     /// Makes NaN canonical.
@@ -604,6 +738,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.log.push((name, true));
+        self.looked.forget(name);
         // The instruction may still read what is overwritten.
         if let Some(number) = self.find(name) {
             self.slots[number].name = None;

@@ -59,7 +59,7 @@ pub(super) fn find(code: &[Micro], known: &[Known], page: u64, start: usize) -> 
                 break;
             }
             branches.push(number(op));
-        } else if about.emit.is_none_or(|emit| emit.loads != 0) {
+        } else if about.emit.is_none_or(|emit| emit.access.is_some()) {
             return None;
         }
         end += 1;
@@ -173,7 +173,7 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
     let (cold, behind) = (builder.has_cold(), builder.asm.label());
     if cold {
         builder.asm.jump(behind);
-        builder.write_cold();
+        builder.write_cold(None);
         builder.asm.place(behind);
     }
 

@@ -13,19 +13,20 @@
 //! [`loops`] tells. Where the system does not let memory be
 //! executed, or the processor has no AVX2, there is none.
 
+pub(crate) mod access;
+mod aid;
 mod assembler;
 mod builder;
 pub(crate) mod emit;
 mod liveness;
-pub(crate) mod load;
 pub(crate) mod loops;
 mod memory;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use self::assembler::{
-    Arithmetic, Assembler, Condition, General, Label, Memory, R12, R13, R14, R15, RAX, RBP, RBX, RDI, at,
+    Arithmetic, Assembler, Condition, General, Label, Memory, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RSP, at,
 };
 use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, SKIPPED};
 use self::memory::Executable;
@@ -36,6 +37,7 @@ use super::micro::{Flow, Handler, Micro, PredicateIn, RowIndex};
 use super::processor::Compile;
 use super::run;
 use super::warp::Warp;
+pub(crate) use access::Common;
 pub(crate) use liveness::Reach;
 
 /// Instructions of the shortest run that is worth it.
@@ -49,8 +51,8 @@ const OFTEN: u32 = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emit {
     pub run: fn(&mut Builder<'_>, &Micro) -> builder::Emitted,
-    /// Registers that it loads from memory; of arithmetic none.
-    pub loads: u16,
+    /// What it does with memory; of arithmetic nothing.
+    pub access: Option<access::Access>,
 }
 
 /// What lowering says of an instruction beside its micro-operation.
@@ -85,8 +87,8 @@ struct Run {
     entered: AtomicU32,
     /// Null as long as there is none.
     code: AtomicPtr<u8>,
-    /// What its loads read from; there before the code is.
-    bases: OnceLock<Vec<load::Base>>,
+    /// Instructions of each of its parts: see [`parts`].
+    parts: Vec<usize>,
     /// The loop that begins with it.
     around: Option<Loop>,
 }
@@ -101,41 +103,87 @@ struct Loop {
     code: AtomicPtr<u8>,
 }
 
-/// What a run has written so far, and what its loads read from: a load is of a run that does not change its base before.
-#[derive(Debug, Default)]
-struct Changes {
-    rows: Vec<u16>,
-    predicates: Vec<u8>,
-    bases: Vec<(RowIndex, u64, PredicateIn)>,
+/// What a micro-operation may write, if it has a form in compiled code.
+fn writes(op: &Micro, access: Option<access::Access>) -> impl Iterator<Item = Name> {
+    // No arithmetic writes more than two.
+    let rows = match access {
+        Some(access) if access.stores => 0,
+        Some(access) => u16::from(access.bytes / 4),
+        None => 2,
+    };
+    let rows = (0..rows).map(|word| Name::Row(op.d.0.saturating_add(word)));
+    rows.chain(op.to.map(|to| Name::Predicate(to.0)))
 }
 
-impl Changes {
-    /// Takes another instruction in, if it may belong to the run.
-    fn allow(&mut self, op: &Micro, emit: &Emit) -> bool {
-        if emit.loads != 0 {
-            // A load that looks for what others write takes something off the budget.
-            if op.payload & STRONG != 0 || op.from != [PredicateIn::TRUE; 3] {
+/// A part of a run: lanes go through one by eights, but all lanes of a warp are through before its next part begins. So what
+/// one instruction stores is there for all lanes before the next one looks, and lanes that fault can be told what others
+/// meet before.
+#[derive(Debug, Default)]
+struct Part {
+    accesses: bool,
+    /// Spaces in which it stores.
+    stores: Vec<u8>,
+    /// Guards of accesses.
+    guards: Vec<u8>,
+    /// Uniform registers that become constants.
+    constants: Vec<Name>,
+    /// It computes other uniform registers.
+    uniform: bool,
+}
+
+impl Part {
+    /// Takes another instruction in, if it may belong to the part.
+    fn allow(&mut self, op: &Micro, access: Option<access::Access>) -> bool {
+        if let Some(access) = access {
+            let row = RowIndex((op.payload >> 32) as u16);
+            let changed = |row: RowIndex| self.constants.contains(&Name::Row(row.0));
+            let waits = if access.stores { self.accesses } else { self.stores.contains(&access.space) };
+            if waits || self.uniform || changed(row) || changed(row.plus(1)) {
                 return false;
             }
-            let uniform = (op.payload >> 32) as u16;
-            let rows = [op.a.0, op.a.plus(1).0, uniform, uniform.wrapping_add(1)];
-            let base = (op.a, op.payload >> 32, op.guard);
-            let known = self.bases.contains(&base);
-            if rows.iter().any(|row| self.rows.contains(row))
-                || self.predicates.contains(&(op.guard.0 & 15))
-                || !known && self.bases.len() == load::BASES
-            {
-                return false;
-            }
-            if !known {
-                self.bases.push(base);
+            self.accesses = true;
+            self.guards.push(op.guard.0 & 15);
+            if access.stores {
+                self.stores.push(access.space);
             }
         }
-        // No arithmetic writes more than two.
-        self.rows.extend((0..emit.loads.max(2)).map(|word| op.d.plus(word).0));
-        self.predicates.extend(op.to.map(|to| to.0));
-        true
+        if op.kind & Micro::UNIFORM != 0 {
+            if self.accesses {
+                return false;
+            }
+            // What may be done once more changes nothing then.
+            let constant = [op.a, op.b, op.c].iter().all(|row| row.is_pool() || *row == RowIndex::ZERO);
+            if constant && op.kind == Micro::UNIFORM && op.from == [PredicateIn::TRUE; 3] {
+                self.constants.extend(writes(op, None));
+            } else {
+                self.uniform = true;
+            }
+        }
+        op.to.iter().all(|to| !self.guards.contains(&to.0))
     }
+}
+
+/// Instructions of each part of a run.
+fn parts(ops: &[Micro], known: &[Known]) -> Vec<usize> {
+    let mut parts = Vec::new();
+    let mut part = Part::default();
+    for (op, known) in ops.iter().zip(known) {
+        let access = known.emit.and_then(|emit| emit.access);
+        if parts.is_empty() || !part.allow(op, access) {
+            part = Part::default();
+            part.allow(op, access);
+            parts.push(0);
+        }
+        if let Some(length) = parts.last_mut() {
+            *length += 1;
+        }
+    }
+    parts
+}
+
+/// Whether an instruction does not look for what others write, which takes something off the budget.
+fn looks_for_nobody(op: &Micro, emit: &Emit) -> bool {
+    emit.access.is_none() || op.payload & STRONG == 0 && op.from == [PredicateIn::TRUE; 3]
 }
 
 /// The runs of a page.
@@ -155,6 +203,8 @@ pub(super) struct Runs {
 struct Compiled {
     memory: Option<Executable>,
     live: Option<liveness::Live>,
+    /// What the code refers to.
+    sites: Vec<Box<aid::Site>>,
 }
 
 impl Runs {
@@ -178,25 +228,13 @@ impl Runs {
         }
         let mut start = 0;
         while start < code.len() {
-            let mut changes = Changes::default();
             let mut end = start;
-            let mut loads = Vec::new();
             while let Some(Known { emit: Some(emit), .. }) = found.known.get(end)
                 && end - start < LONGEST
                 && (end == start || !leads[end])
-                && changes.allow(&code[end], emit)
+                && looks_for_nobody(&code[end], emit)
             {
-                if emit.loads != 0 {
-                    loads.push(end);
-                }
                 end += 1;
-            }
-            // To look at a base for one load takes as long as its handler.
-            if let Some(first) = loads.first()
-                && loads.len() < 2 * changes.bases.len()
-                && compile == Compile::Often
-            {
-                end = *first;
             }
             if end - start >= shortest {
                 let first = std::mem::replace(&mut code[start].run, enter);
@@ -206,7 +244,7 @@ impl Runs {
                     first,
                     entered: AtomicU32::new(0),
                     code: AtomicPtr::default(),
-                    bases: OnceLock::new(),
+                    parts: parts(&code[start..end], &found.known[start..end]),
                     around: loops::find(code, &found.known, page, start).map(|end| Loop {
                         length: end + 1 - start,
                         parts: loops::lengths(&found.known[start..=end]),
@@ -223,6 +261,12 @@ impl Runs {
             }
         }
         found
+    }
+
+    /// The micro-operation of that number in the page's code, with its own handler.
+    fn handled(&self, code: &[Micro], number: usize) -> Option<Micro> {
+        let op = *code.get(number)?;
+        Some(Micro { run: self.at(number).map_or(op.run, |run| run.first), ..op })
     }
 
     /// Gives the first instructions their own handlers again.
@@ -246,18 +290,18 @@ impl Runs {
         if !run.code.load(Ordering::Relaxed).is_null() {
             return;
         }
-        let Compiled { memory, live } = &mut *compiled;
+        let Compiled { memory, live, sites } = &mut *compiled;
         let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
         let end = run.start + run.length;
         let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
             return;
         };
-        let Some((bytes, bases)) = translate(ops, known, run.start, live) else { return };
+        let Some((bytes, new)) = translate(ops, known, run, live) else { return };
         if memory.is_none() {
             *memory = Executable::new();
         }
         if let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes)) {
-            run.bases.get_or_init(|| bases);
+            sites.extend(new);
             run.code.store(place.as_ptr(), Ordering::Release);
         }
         let Some(around) = &run.around else { return };
@@ -283,13 +327,18 @@ pub(super) struct Frame {
     /// The lanes of each that run.
     pub groups: *const u32,
     pub count: usize,
-    /// Where loads read.
-    pub places: *const load::Places,
     /// What loops leave.
     pub ledger: *mut loops::Ledger,
+    /// The worker's windows on global memory.
+    pub windows: *const super::memory::Windows,
+    /// What accesses need beside.
+    pub common: Common,
 }
 
-/// Compiled code: how many lanes guards kept from instructions.
+/// What compiled code returns that found a fault.
+const FAULT: u64 = u64::MAX;
+
+/// Compiled code: how many lanes guards kept from instructions, or [`FAULT`].
 type Native = unsafe extern "sysv64" fn(&Frame) -> u64;
 
 /// The handler of a run's first instruction. It keeps nothing on the stack, so that it goes on with a jump.
@@ -317,10 +366,11 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
     if core.chain.holds(op, run.length) {
         if let Some(code) = code(&run.code) {
             // SAFETY: the code is the run's.
-            if unsafe { execute(core, run, code) } {
-                // SAFETY: the caller's promise, and all of the run lies before its stop.
-                return unsafe { run::go_on(core, op, run.length) };
+            if !unsafe { execute(core, code) } {
+                return Flow::Fault;
             }
+            // SAFETY: the caller's promise, and all of the run lies before its stop.
+            return unsafe { run::go_on(core, op, run.length) };
         } else if run.entered.fetch_add(1, Ordering::Relaxed) == OFTEN {
             page.runs.compile(run, &page.code);
         }
@@ -337,22 +387,20 @@ fn code(place: &AtomicPtr<u8>) -> Option<Native> {
     (!code.is_null()).then(|| unsafe { std::mem::transmute::<*mut u8, Native>(code) })
 }
 
-/// Executes a run, unless one of its loads needs a handler. Whether it did.
+/// Executes a run. Whether there was no fault; of one the core says what and where.
 ///
 /// # Safety
 /// `code` is that of the run.
 #[inline(never)]
-unsafe fn execute(core: &mut Core<'_>, run: &Run, code: Native) -> bool {
-    let mut places: load::Places = [std::mem::MaybeUninit::uninit(); _];
-    let bases = run.bases.get().map_or(&[][..], Vec::as_slice);
-    // SAFETY: code is compiled for processors with AVX2 only.
-    if !bases.is_empty() && !unsafe { load::prepare(core, bases, &mut places) } {
+unsafe fn execute(core: &mut Core<'_>, code: Native) -> bool {
+    let frame = core.frame();
+    // SAFETY: the rows and predicates of the team's members are read and written, as handlers do, by indices that lowering
+    // checked, and memory where windows or the block's shared memory hold it.
+    let result = unsafe { code(&frame) };
+    if result == FAULT {
         return false;
     }
-    let frame = core.frame(&raw const places);
-    // SAFETY: the rows and predicates of the team's members are read and written, as handlers do, by indices that lowering
-    // checked, and what loads read was looked at.
-    core.skipped += unsafe { code(&frame) };
+    core.skipped += result;
     true
 }
 
@@ -363,7 +411,7 @@ unsafe fn execute(core: &mut Core<'_>, run: &Run, code: Native) -> bool {
 #[inline(never)]
 unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> bool {
     let mut ledger = loops::Ledger::default();
-    let frame = Frame { ledger: &raw mut ledger, ..core.frame(std::ptr::null()) };
+    let frame = Frame { ledger: &raw mut ledger, ..core.frame() };
     // SAFETY: as in `execute`; a loop reads nothing but rows and predicates.
     core.skipped += unsafe { code(&frame) };
     let mut most = 0;
@@ -385,8 +433,8 @@ unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native
     stay
 }
 
-/// The code of a run, and what its loads read from.
-type Translated = (Vec<u8>, Vec<load::Base>);
+/// The code of a run, and what it refers to.
+type Translated = (Vec<u8>, Vec<Box<aid::Site>>);
 
 const SAVED: [General; 6] = [RBX, RBP, R12, R13, R14, R15];
 
@@ -455,57 +503,102 @@ fn restore(asm: &mut Assembler) {
     asm.ret();
 }
 
-/// A function for a run: all members of a team, and of each eight lanes at a time.
-fn translate(ops: &[Micro], known: &[Known], start: usize, live: &liveness::Live) -> Option<Translated> {
-    let mut asm = Assembler::default();
-    prologue(&mut asm);
-    asm.load_wide(load::PLACES, at(RDI, std::mem::offset_of!(Frame, places) as i32));
-
-    // Uniform registers are written whichever lanes run.
-    let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
-    let [member, eight, partial, next] = [(); 4].map(|()| asm.label());
-    asm.place(member);
-    begin_member(&mut asm);
-    asm.place(eight);
-    asm.low_byte(RAX, GROUP);
-    asm.compare_number(RAX, 0xff);
-    asm.jump_if(Condition::NotZero, partial);
-    let bases = body(&mut asm, (false, next), ops, known, start, live)?;
-    asm.place(next);
-    asm.add_number(load::PLACES, (bases.len() * size_of::<load::Place>()) as i32);
-    next_eight(&mut asm, eight);
-    next_member(&mut asm, member);
-    restore(&mut asm);
-
-    asm.place(partial);
-    if !uniform {
-        asm.narrow(Arithmetic::Test, RAX, RAX);
-        asm.jump_if(Condition::Zero, next);
-    }
-    load_active(&mut asm);
-    body(&mut asm, (true, next), ops, known, start, live)?;
-    Some((asm.finish()?, bases))
+/// Goes back to a member's first eight lanes.
+fn begin_again(asm: &mut Assembler) {
+    asm.add_number(ROWS, -4 * 32);
+    asm.add_number(PREDICATES, -4);
+    asm.load_narrow(GROUP, at(GROUPS, 0));
+    asm.number(EIGHTS_LEFT, 4);
 }
 
-/// The run for eight lanes; where it goes on.
-fn body(
-    asm: &mut Assembler,
-    (masked, next): (bool, Label),
-    ops: &[Micro],
-    known: &[Known],
+/// A function for a run: all members of a team, and of each all parts, by eight lanes at a time.
+fn translate(ops: &[Micro], known: &[Known], run: &Run, live: &liveness::Live) -> Option<Translated> {
+    const STACK: i32 = size_of::<access::Stack>() as i32;
+    let mut asm = Assembler::default();
+    let mut sites = Vec::new();
+    prologue(&mut asm);
+    asm.load_wide(access::WINDOWS_AT, at(RDI, std::mem::offset_of!(Frame, windows) as i32));
+    asm.add_number(RSP, -STACK);
+    for word in 0..size_of::<Common>() / 8 {
+        asm.load_wide(RAX, at(RDI, (std::mem::offset_of!(Frame, common) + 8 * word) as i32));
+        asm.store_wide(at(RSP, (std::mem::offset_of!(access::Stack, common) + 8 * word) as i32), RAX);
+    }
+
+    let [member, fault] = [(); 2].map(|()| asm.label());
+    asm.place(member);
+    begin_member(&mut asm);
+    let mut done = 0;
+    for length in &run.parts {
+        let part = done..done + length;
+        let (ops, known) = (ops.get(part.clone())?, known.get(part)?);
+        let start = run.start + done;
+        if done != 0 {
+            begin_again(&mut asm);
+        }
+        done += length;
+        // Uniform registers are written whichever lanes run.
+        let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
+        let [eight, partial, next, end] = [(); 4].map(|()| asm.label());
+        asm.place(eight);
+        asm.low_byte(RAX, GROUP);
+        asm.compare_number(RAX, 0xff);
+        asm.jump_if(Condition::NotZero, partial);
+        let body = Body { ops, known, start, live, fault };
+        body.write(&mut asm, false, &mut sites, |asm| {
+            next_eight(asm, eight);
+            asm.jump(end);
+        })?;
+        asm.place(partial);
+        if !uniform {
+            asm.narrow(Arithmetic::Test, RAX, RAX);
+            asm.jump_if(Condition::Zero, next);
+        }
+        load_active(&mut asm);
+        body.write(&mut asm, true, &mut sites, |asm| asm.jump(next))?;
+        asm.place(next);
+        next_eight(&mut asm, eight);
+        asm.place(end);
+    }
+    next_member(&mut asm, member);
+    asm.add_number(RSP, STACK);
+    restore(&mut asm);
+    asm.place(fault);
+    asm.add_number(RSP, STACK);
+    asm.address(SKIPPED, FAULT);
+    restore(&mut asm);
+    Some((asm.finish()?, sites))
+}
+
+/// A part of a run for eight lanes.
+struct Body<'a> {
+    ops: &'a [Micro],
+    known: &'a [Known],
+    /// Number of its first instruction in the page.
     start: usize,
-    live: &liveness::Live,
-) -> Option<Vec<load::Base>> {
-    let end = start + ops.len();
-    let last_read = |name: Name| live.last_read(name, start, end);
-    let mut builder = Builder::new(asm, masked, &last_read);
-    for (op, known) in ops.iter().zip(known) {
-        builder.emit(op, known.emit?).ok()?;
+    live: &'a liveness::Live,
+    /// Where it goes when an access found a fault.
+    fault: Label,
+}
+
+impl Body<'_> {
+    /// Writes it, with what follows, and behind that what is rarely executed.
+    fn write(
+        &self,
+        asm: &mut Assembler,
+        masked: bool,
+        sites: &mut Vec<Box<aid::Site>>,
+        follow: impl FnOnce(&mut Assembler),
+    ) -> Option<()> {
+        let end = self.start + self.ops.len();
+        let last_read = |name: Name| self.live.last_read(name, self.start, end);
+        let mut builder = Builder::new(asm, masked, &last_read).of(self.ops, self.known, self.start);
+        for (op, known) in self.ops.iter().zip(self.known) {
+            builder.emit(op, known.emit?).ok()?;
+        }
+        builder.finish(|name| self.live.lives(name, end));
+        follow(builder.asm);
+        builder.write_cold(Some(self.fault));
+        sites.append(&mut builder.sites);
+        Some(())
     }
-    builder.finish(|name| live.lives(name, end));
-    if masked || builder.has_cold() {
-        builder.asm.jump(next);
-    }
-    builder.write_cold();
-    Some(builder.bases)
 }

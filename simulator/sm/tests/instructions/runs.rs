@@ -1,13 +1,14 @@
 //! Whole programs of random instructions, compiled and by handlers: registers, predicates, memory, faults and counts are the
 //! same. What single instructions compute is compared with a reference elsewhere; here it is about everything that
 //! compiling changes: values that stay in vector registers, guards, lanes that do not run, what is not stored because it is
-//! overwritten, loads whose addresses are looked at beforehand.
+//! overwritten, loads and stores whose lanes lie anyhow, or where they must not, and that other lanes of the warp look at
+//! before and after.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Compile, Configuration, ConstantBuffer, Launch, Processor};
+use nv_sm::{Compile, Configuration, ConstantBuffer, Fault, Launch, Processor};
 use sass::{Arch, Bank, FieldId, Guard, Instruction, Op, Operand, SpecialRegister};
 
 use super::lab::{self, Frame, immediate, predicate, register};
@@ -17,10 +18,17 @@ const CODE: u64 = lab::CODE;
 const BANK: u64 = 0x40_0000;
 const INPUT: u64 = 0x100_0000;
 const OUTPUT: u64 = 0x200_0000;
+/// Memory that is read only.
+const FIXED: u64 = 0x300_0000;
+/// What lanes of a warp store for each other.
+const COMMON: u64 = OUTPUT + (1 << 19);
 const BYTES: u64 = 1 << 20;
 const SHARED_BYTES: u32 = 16 << 10;
 /// Where threads store, each for itself.
 const STORED: i32 = 12 << 10;
+/// Where the lanes of a warp store for each other, in global and in shared memory alike: so many bytes for each warp.
+const PASSED: i32 = 10 << 10;
+const WARP_BYTES: u64 = 256;
 const THREADS: usize = 144;
 const PROGRAMS: usize = 250;
 
@@ -37,6 +45,10 @@ const COUNT: u8 = 16;
 /// anywhere; then pairs of the same in global memory.
 const SHARED: [u8; 4] = [4, 5, 6, 7];
 const GLOBAL: [u8; 3] = [8, 10, 12];
+/// Where lanes of a warp store for each other: in global memory a word each, a pair; in shared memory a word each, and one
+/// for all.
+const PASS_GLOBAL: u8 = 24;
+const PASS_SHARED: [u8; 2] = [26, 27];
 /// How often the thread goes around, and where its results go.
 const TURNS: u8 = 14;
 const TO: u8 = 16;
@@ -152,15 +164,38 @@ fn access(f: &mut Frame, state: &mut u64) {
     let narrow = usize::from(size.1 != 4);
     let shared = [(FieldId::Size, size.0)];
     let global = [(FieldId::Wide64, ".E"), (FieldId::Size, size.0)];
-    match choice % 4 {
+    // Among the words of a warp.
+    let near = 4 * (choice >> 24 & 15) as i32;
+    match choice % 8 {
         0 => f.push(Op::Sts, &shared, &[address(SHARED[1], false, STORED), register(data)]),
-        1 => {
+        1 | 2 => {
             let base = GLOBAL[narrow + (choice >> 20) as usize % (3 - narrow)];
             f.push(Op::Ldg, &global, &[register(data), address(base, true, 16 + offset)]);
         }
-        _ => {
+        3 | 4 => {
             let base = SHARED[narrow + (choice >> 20) as usize % (4 - narrow)];
             f.push(Op::Lds, &shared, &[register(data), address(base, false, 16 + offset)]);
+        }
+        5 => {
+            let word = [(FieldId::Size, "")];
+            let base = PASS_SHARED[usize::from(choice >> 20 & 7 == 0)];
+            let (op, operands) = if choice >> 23 & 1 == 0 {
+                (Op::Lds, [register(data), address(base, false, PASSED + near)])
+            } else {
+                (Op::Sts, [address(base, false, PASSED + near), register(data)])
+            };
+            f.push(op, &word, &operands);
+        }
+        6 => f.push(Op::Stg, &global, &[address(TO, true, 320 + 16 * (near / 16)), register(data)]),
+        _ => {
+            let word = [(FieldId::Wide64, ".E"), (FieldId::Size, "")];
+            let place = address(PASS_GLOBAL, true, near);
+            let (op, operands) = if choice >> 23 & 1 == 0 {
+                (Op::Ldg, [register(data), place])
+            } else {
+                (Op::Stg, [place, register(data)])
+            };
+            f.push(op, &word, &operands);
         }
     }
     if choice >> 32 & 3 == 0
@@ -223,6 +258,11 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
         f.access(Op::Sts, SHARED[1], 2560 * quad, FIRST + 4 * quad as u8);
     }
     f.access(Op::Sts, SHARED[1], STORED, FIRST);
+    f.access(Op::Ldg, 2, 80, PASS_GLOBAL);
+    for offset in [0, 64, 128] {
+        let place = address(PASS_SHARED[0], false, PASSED + offset);
+        f.push(Op::Sts, &[(FieldId::Size, "")], &[place, register(255)]);
+    }
     f.words.push(BARRIER);
     // Lanes meet behind the loop, as compilers have it.
     let meeting = f.words.len();
@@ -298,7 +338,9 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
 
 /// What each thread begins with: registers, then addresses and turns.
 fn input(state: &mut u64) -> Vec<u32> {
-    let hostile = one_in(4, state);
+    // Warps have no order, so that only one may meet faults.
+    let hostile = if one_in(3, state) { random(state) as usize % THREADS.div_ceil(32) } else { usize::MAX };
+    let rare = 1 + random(state) % 32;
     let mut words = vec![0; THREADS * 64];
     for (thread, words) in words.chunks_exact_mut(64).enumerate() {
         for word in &mut words[..16] {
@@ -314,9 +356,22 @@ fn input(state: &mut u64) -> Vec<u32> {
         words[17] = (thread / 8) as u32 * 32;
         words[18] = 1 + (random(state) % 5) as u32;
         words[19] = (random(state) % 256) as u32 * 16;
-        if hostile && one_in(64, state) {
-            let at = if one_in(2, state) { 16 } else { 19 };
-            words[at] = [4, 0xffff_fff0, 0x3ffc, 0x000f_fff8][random(state) as usize % 4];
+        let (warp, lane) = ((thread / 32) as u64, (thread % 32) as u64);
+        words[20] = (COMMON + WARP_BYTES * warp + 4 * lane) as u32;
+        words[22] = (WARP_BYTES * warp + 4 * lane) as u32;
+        words[23] = (WARP_BYTES * warp) as u32;
+        if thread / 32 == hostile && one_in(rare, state) {
+            let choice = random(state) as usize;
+            match choice % 4 {
+                0 => words[16] = [4, 0xffff_fff0, 0x3ffc, 0x000f_fff8][choice >> 8 & 3],
+                1 => words[19] = [4, 0xffff_fff0, 0x3ffc, 0x000f_fff8][choice >> 8 & 3],
+                2 => {
+                    // To be read only, not at all, askew, and partly behind the end.
+                    let places = [FIXED, 0x500_0000, COMMON + 2, OUTPUT + BYTES - 64];
+                    words[20] = (places[choice >> 8 & 3] + 4 * lane) as u32;
+                }
+                _ => words[22] = [2, SHARED_BYTES - PASSED as u32 - 32, 0xffff_fff0][(choice >> 8) % 3],
+            }
         }
     }
     words
@@ -334,6 +389,8 @@ impl Gpu {
             let backing = Arc::new(Backing::new("runs", bytes).expect("small"));
             space.map(at, bytes, backing, 0, Access::ReadWriteAtomic).expect("free");
         }
+        let fixed = Arc::new(Backing::new("runs", 1 << 16).expect("small"));
+        space.map(FIXED, 1 << 16, fixed, 0, Access::ReadOnly).expect("free");
         let bank: Vec<u8> = [0, lab::CONSTANT.1].iter().flat_map(|word| word.to_le_bytes()).collect();
         space.snapshot().write(BANK + lab::CONSTANT.0 as u64 - 8, &bank).expect("mapped");
         Self {
@@ -351,6 +408,8 @@ impl Gpu {
         map.write(INPUT, &input).expect("mapped");
         let mut out = vec![0; THREADS * 512];
         map.write(OUTPUT, &out).expect("mapped");
+        let mut common = [0; WARP_BYTES as usize * THREADS.div_ceil(32)];
+        map.write(COMMON, &common).expect("mapped");
         let mut constant_buffers = [None; 8];
         constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: lab::BANK_BYTES });
         let launch = Launch {
@@ -373,9 +432,17 @@ impl Gpu {
             // Lanes that leave a compiled loop one by one come to its end together, and are counted once there.
             Ok(statistics) => format!("{} lanes", statistics.lane_instructions),
             // What else ran before the fault is a matter of order.
-            Err(fault) => return (Vec::new(), format!("{:?} at {:#x}", fault.kind, fault.program_counter)),
+            Err(fault) => {
+                let Fault { kind, program_counter, warp, lanes, .. } = fault;
+                return (
+                    Vec::new(),
+                    format!("{kind:?} at {program_counter:#x} of lanes {lanes:#x} of {warp}"),
+                );
+            }
         };
         map.read(OUTPUT, &mut out).expect("mapped");
+        map.read(COMMON, &mut common).expect("mapped");
+        out.extend(common);
         (out, told)
     }
 }
