@@ -83,6 +83,8 @@ impl Gpu {
         let map = self.space.snapshot();
         let name = format!(".text.{kernel}");
         let (_, code, info) = sections.iter().find(|section| section.0 == name).expect("the kernel");
+        // Nothing of another kernel stays behind this one: its branches would count as this one's.
+        map.write(CODE, &[0; 1 << 16]).expect("mapped");
         map.write(CODE, code).expect("mapped");
         let shared = sections.iter().any(|section| section.0 == format!(".nv.shared.{kernel}"));
         let mut bank = vec![0; 0x160];

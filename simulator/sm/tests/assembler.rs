@@ -11,7 +11,8 @@ use assembler::{
 };
 
 /// Instructions with one source.
-const ONE_SOURCE: &[&str] = &["VMOVMSKPS", "VCVTDQ2PS", "VMOVDQU", "VMOVDQU_STORE", "VPABSD", "VPBROADCASTD"];
+const ONE_SOURCE: &[&str] =
+    &["VMOVMSKPS", "VCVTDQ2PS", "VMOVDQU", "VMOVDQU_STORE", "VPABSD", "VPBROADCASTD", "VPTEST"];
 /// Instructions with a number behind their operands.
 const WITH_NUMBER: &[&str] = &["VCMPPS", "VSHUFPS", "VPBLENDD", "VBLENDVPS", "VPERM2I128"];
 
@@ -82,6 +83,12 @@ fn all() -> Vec<(String, Vec<u8>)> {
         one("sub", &|asm| asm.narrow_memory(Arithmetic::Subtract, to, at(from, 8)));
         one("vmovd", &|asm| asm.first_lane(to, Ymm(9)));
         one("vmovd", &|asm| asm.first_lane(from, Ymm(3)));
+        one("imul", &|asm| asm.multiply_memory(false, to, at(from, 8)));
+        one("imul", &|asm| asm.multiply(to, from));
+        one("imul", &|asm| asm.multiply_number(to, 31));
+        one("movsxd", &|asm| asm.load_signed(to, at(from, 8)));
+        one("movsxd", &|asm| asm.extend_signed(to, from));
+        one("cmp", &|asm| asm.compare_wide_number(to, 0xff));
         one("mov", &|asm| asm.load_wide(to, at(from, 8)));
         one("mov", &|asm| asm.load_narrow(to, at(from, 8)));
         one("mov", &|asm| asm.store_wide(at(to, 8), from));

@@ -9,7 +9,7 @@ use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit, map};
 use super::super::micro::{Flow, Level, Micro};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::emit;
+use super::super::native::{emit, plan::Linear};
 use super::handlers;
 
 #[inline(always)]
@@ -102,15 +102,15 @@ fn wide_carry<L: Level>(core: &Core<'_>, op: &Micro) -> ([u64; LANES], u32) {
 
 handlers! {
     /// Copies a register.
-    Move [emit::copy] = |core, op| core.rows3(op, |_, b, _| *b);
+    Move [emit::copy, linear Linear::Copy] = |core, op| core.rows3(op, |_, b, _| *b);
     /// `a + b`.
-    Add [emit::add] = |core, op| core.team2(op, |a, b| a.wrapping_add(b));
+    Add [emit::add, linear Linear::Sum] = |core, op| core.team2(op, |a, b| a.wrapping_add(b));
     /// `a - b`.
-    Subtract [emit::subtract] = |core, op| core.team2(op, |a, b| a.wrapping_sub(b));
+    Subtract [emit::subtract, linear Linear::Difference] = |core, op| core.team2(op, |a, b| a.wrapping_sub(b));
     /// `a + b + c`.
-    Add3 [emit::add3] = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
+    Add3 [emit::add3, linear Linear::SumOfThree] = |core, op| core.team3(op, |a, b, c| a.wrapping_add(b).wrapping_add(c));
     /// `a + b + c`, each negated where `extra` says so.
-    Add3Negated [emit::add3_negated] = |core, op| {
+    Add3Negated [emit::add3_negated, linear Linear::SumOfThree] = |core, op| {
         let (x, y, z) = (ones(op, 0), ones(op, 1), ones(op, 2));
         let extra = op.extra.count_ones();
         core.team3(op, |a, b, c| {
@@ -166,9 +166,9 @@ handlers! {
         Flow::Next
     };
     /// `a * b`.
-    Mul [emit::multiply] = |core, op| core.team2(op, |a, b| a.wrapping_mul(b));
+    Mul [emit::multiply, linear Linear::Product] = |core, op| core.team2(op, |a, b| a.wrapping_mul(b));
     /// `a * b + c`.
-    Mad [emit::multiply_add] = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
+    Mad [emit::multiply_add, linear Linear::ProductSum] = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
     /// `a * b - c`.
     MadNegated [emit::multiply_subtract] = |core, op| core.team3(op, |a, b, c| a.wrapping_mul(b).wrapping_sub(c));
     /// IMAD.X.
@@ -184,7 +184,7 @@ handlers! {
         Flow::Next
     };
     /// `a * b + c` in 64 bits.
-    MadWide<const SIGNED: bool> [emit::multiply_wide::<SIGNED>] = |core, op, mask| {
+    MadWide<const SIGNED: bool> [emit::multiply_wide::<SIGNED>, linear Linear::Wide { signed: SIGNED }] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let (low, high) = (core.row(op.c), core.row(op.c.plus(1)));
         #[cfg(target_arch = "x86_64")]
@@ -305,7 +305,7 @@ handlers! {
         core.team3(op, |a, b, c| integer::shf(a, b, c, kind))
     };
     /// The low word of the pair `{c, a}`, shifted left by less than 32.
-    ShiftLeft [emit::shift_left] = |core, op| {
+    ShiftLeft [emit::shift_left, linear Linear::Shifted] = |core, op| {
         let count = op.payload as u32 & 31;
         core.rows3(op, |a, _, _| map(a, |a| a << count))
     };
@@ -330,7 +330,7 @@ handlers! {
         core.team3(op, |a, _, c| a >> count | c << ((32 - count) & 31))
     };
     /// `(a << n) + b`.
-    LeaPlain [emit::scaled_add] = |core, op| {
+    LeaPlain [emit::scaled_add, linear Linear::Scaled] = |core, op| {
         let count = op.payload as u32 & 31;
         core.team2(op, |a, b| (a << count).wrapping_add(b))
     };

@@ -18,7 +18,7 @@ use super::super::lanes::{FULL, LANES, ballot, each, first, map};
 use super::super::memory::{load, load_octet, prefetch, store, store_octet};
 use super::super::micro::{Flow, Level, Micro, PredicateOut, RowIndex};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::{access, emit};
+use super::super::native::{access, emit, plan::Linear};
 use super::handlers;
 use nv_memory::AccessKind;
 
@@ -1118,7 +1118,7 @@ handlers! {
         _ => core.store_slowly::<BYTES, GENERIC>(op, mask),
     };
     /// Copies one or two rows.
-    CopyRows [emit::copy_rows] = |core, op, mask| {
+    CopyRows [emit::copy_rows, linear Linear::Rows] = |core, op, mask| {
         for word in 0..u16::from(op.extra) {
             let v = *core.row(op.b.plus(word));
             core.put(op.d.plus(word), mask, &v);

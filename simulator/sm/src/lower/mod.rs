@@ -85,7 +85,7 @@ pub(super) fn page(
         known.push(about);
     }
     let Pool { entries, uses, bindless, .. } = pool;
-    let runs = Runs::new(compile, start, &mut code, known);
+    let runs = Runs::new(compile, start, registers, &mut code, known);
     Page { bytes: bytes.into(), code, pool: entries, uses, faults, runs, bindless }
 }
 

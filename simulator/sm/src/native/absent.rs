@@ -42,7 +42,13 @@ pub(super) fn available() -> Result<(), &'static str> {
 pub(super) struct Runs;
 
 impl Runs {
-    pub(super) fn new(_compile: Compile, _page: u64, _code: &mut [Micro], _known: Vec<Known>) -> Self {
+    pub(super) fn new(
+        _compile: Compile,
+        _page: u64,
+        _registers: u32,
+        _code: &mut [Micro],
+        _known: Vec<Known>,
+    ) -> Self {
         Self
     }
 

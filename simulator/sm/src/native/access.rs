@@ -10,9 +10,10 @@ use super::super::memory::{PLACE, WINDOW_BYTES, WINDOWS, Window, Windows};
 use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::aid::{self, Site};
 use super::assembler::{
-    Arithmetic, Condition, General, Label, R14, R15, RAX, RSP, SHIFT_LEFT, Vector, Ymm, at,
+    Arithmetic, Assembler, Condition, General, Label, Memory, R14, R15, RAX, RSP, SHIFT_LEFT, Vector, Ymm, at,
 };
 use super::builder::{ACTIVE, Builder, Emitted, Full, Held, Name, Number, SCRATCH, Truth};
+use super::plan::Reached;
 use nv_memory::AccessKind;
 
 /// Where [`Windows`] are, in functions for runs.
@@ -130,7 +131,12 @@ const ONCE: usize = PLACES - 1;
 pub(super) struct Stack {
     pub places: [Place; PLACES],
     pub common: Common,
+    /// What is computed before a run: see [`super::plan`].
+    scalars: [u64; SCALARS],
 }
+
+/// Numbers that are computed before a run, at most.
+pub(super) const SCALARS: usize = 64;
 
 /// What all accesses need to know. See [`super::Frame`].
 #[derive(Clone, Copy, Debug)]
@@ -144,24 +150,29 @@ pub(crate) struct Common {
     pub core: *mut (),
 }
 
-const fn on_stack(offset: usize) -> super::assembler::Memory {
+const fn on_stack(offset: usize) -> Memory {
     at(RSP, offset as i32)
 }
 
-const fn common(offset: usize) -> super::assembler::Memory {
+const fn common(offset: usize) -> Memory {
     on_stack(std::mem::offset_of!(Stack, common) + offset)
 }
 
+/// A number that is computed before a run.
+pub(super) const fn scalar(number: usize) -> Memory {
+    on_stack(std::mem::offset_of!(Stack, scalars) + 8 * number)
+}
+
 /// A part of a place on the stack.
-const fn place(slot: usize, offset: usize) -> super::assembler::Memory {
+const fn place(slot: usize, offset: usize) -> Memory {
     on_stack(std::mem::offset_of!(Stack, places) + slot * size_of::<Place>() + offset)
 }
 
-const fn pointer_of(slot: usize) -> super::assembler::Memory {
+const fn pointer_of(slot: usize) -> Memory {
     place(slot, std::mem::offset_of!(Place, pointer))
 }
 
-const fn way_of(slot: usize) -> super::assembler::Memory {
+const fn way_of(slot: usize) -> Memory {
     place(slot, std::mem::offset_of!(Place, way))
 }
 
@@ -264,6 +275,9 @@ pub(crate) fn store<const BYTES: usize, const SPACE: u8>(b: &mut Builder<'_>, op
 
 fn emit(b: &mut Builder<'_>, op: &Micro, access: Access) -> Emitted {
     let words = usize::from(access.bytes) / 4;
+    if let Some(planned) = b.planned() {
+        return emit_planned(b, op, access, planned);
+    }
     let mut base = Base::of(op, access);
     let offset = base.offsets[0];
     let lanes = match lanes(b)? {
@@ -378,6 +392,34 @@ fn emit(b: &mut Builder<'_>, op: &Micro, access: Access) -> Emitted {
     Ok(())
 }
 
+/// Emits an access whose memory is known.
+fn emit_planned(b: &mut Builder<'_>, op: &Micro, access: Access, planned: Reached) -> Emitted {
+    let words = usize::from(access.bytes) / 4;
+    let mut rows = [Ymm(0); 4];
+    for (word, row) in rows.iter_mut().enumerate().take(words) {
+        *row = if access.stores { b.bits(op.b.plus(word as u16))? } else { b.temporary()? };
+    }
+    let spare = if access.stores { [b.temporary()?, b.temporary()?] } else { [Ymm(0); 2] };
+    let pointer = scalar(planned.scalar);
+    b.asm.load_wide(RAX, pointer);
+    match (access.stores, planned.same) {
+        (true, _) => store_rising(b, &rows, words, 0, spare),
+        (false, true) => same(b, &rows[..words], 0),
+        (false, false) => rising(b, &rows, words, 0),
+    }
+    if !planned.same {
+        b.asm.add_number(RAX, 8 * i32::from(access.bytes));
+        b.asm.store_wide(pointer, RAX);
+    }
+    if access.stores {
+        return Ok(());
+    }
+    for (word, row) in rows.into_iter().enumerate().take(words) {
+        b.put(op.d.plus(word as u16), row)?;
+    }
+    Ok(())
+}
+
 /// Looks whether all eight lanes lie in a way, and makes RAX the [`Place::pointer`] of it; where not, goes to `fail`.
 fn check(
     b: &mut Builder<'_>,
@@ -387,8 +429,8 @@ fn check(
     spare: Ymm,
     fail: Label,
 ) {
-    use Arithmetic::{Add, Compare, Move, Or, Subtract};
-    let Access { space, bytes, stores } = base.access;
+    use Arithmetic::{Add, Move, Or};
+    let Access { space, bytes, .. } = base.access;
     let step = u32::from(bytes) >> base.scale;
     if base.row != RowIndex::ZERO {
         b.asm.vector_one(Vector::VPBROADCASTD, SCRATCH, low);
@@ -417,15 +459,7 @@ fn check(
         if base.uniform != RowIndex::ZERO {
             b.asm.narrow_memory(Add, RAX, uniform(0));
         }
-        b.asm.add_narrow_number(RAX, base.offsets[0]);
-        b.asm.narrow_memory(Subtract, RAX, common(std::mem::offset_of!(Common, window)));
-        b.asm.test_byte(RAX, bytes - 1);
-        b.asm.jump_if(Condition::NotZero, fail);
-        b.asm.add_number(RAX, span);
-        b.asm.wide_memory(Compare, RAX, common(std::mem::offset_of!(Common, shared_bytes)));
-        b.asm.jump_if(Condition::Above, fail);
-        b.asm.wide_memory(Add, RAX, common(std::mem::offset_of!(Common, shared)));
-        return;
+        return reach(b.asm, base.access, base.offsets[0], span, fail);
     }
     if way == Way::Rising {
         // Low words that wrap around do not rise.
@@ -445,25 +479,44 @@ fn check(
         b.asm.shift_left_wide(R14, 32);
         b.asm.wide(Add, RAX, R14);
     }
-    b.asm.add_number(RAX, base.offsets[0]);
-    b.asm.test_byte(RAX, bytes - 1);
-    b.asm.jump_if(Condition::NotZero, fail);
-    b.asm.wide(Move, R14, RAX);
-    b.asm.shift_right_wide(R14, (PLACE - WINDOW_BYTES.trailing_zeros()) as u8);
-    b.asm.and_number(R14, ((WINDOWS - 1) * WINDOW_BYTES) as i32);
+    reach(b.asm, base.access, base.offsets[0], span, fail);
+}
+
+/// Makes of an address in RAX the memory behind `span` bytes from `offset` on, which all may be accessed and begin aligned;
+/// where not, goes to `fail`.
+pub(super) fn reach(asm: &mut Assembler, access: Access, offset: i32, span: i32, fail: Label) {
+    use Arithmetic::{Add, Compare, Move, Subtract};
+    let Access { space, bytes, stores } = access;
+    if space == SHARED {
+        asm.add_narrow_number(RAX, offset);
+        asm.narrow_memory(Subtract, RAX, common(std::mem::offset_of!(Common, window)));
+        asm.test_byte(RAX, bytes - 1);
+        asm.jump_if(Condition::NotZero, fail);
+        asm.add_number(RAX, span);
+        asm.wide_memory(Compare, RAX, common(std::mem::offset_of!(Common, shared_bytes)));
+        asm.jump_if(Condition::Above, fail);
+        asm.wide_memory(Add, RAX, common(std::mem::offset_of!(Common, shared)));
+        return;
+    }
+    asm.add_number(RAX, offset);
+    asm.test_byte(RAX, bytes - 1);
+    asm.jump_if(Condition::NotZero, fail);
+    asm.wide(Move, R14, RAX);
+    asm.shift_right_wide(R14, (PLACE - WINDOW_BYTES.trailing_zeros()) as u8);
+    asm.and_number(R14, ((WINDOWS - 1) * WINDOW_BYTES) as i32);
     let kind = if stores { AccessKind::Write } else { AccessKind::Read };
-    let window = |offset: usize| super::assembler::Memory {
+    let window = |offset: usize| Memory {
         base: WINDOWS_AT,
         index: Some(R14),
         offset: (Windows::offset(kind) + offset) as i32,
     };
-    b.asm.wide_memory(Subtract, RAX, window(Window::START));
-    b.asm.wide_memory(Compare, RAX, window(Window::LENGTH));
-    b.asm.jump_if(Condition::NotBelow, fail);
-    b.asm.add_number(RAX, span);
-    b.asm.wide_memory(Compare, RAX, window(Window::LENGTH));
-    b.asm.jump_if(Condition::Above, fail);
-    b.asm.wide_memory(Add, RAX, window(Window::POINTER));
+    asm.wide_memory(Subtract, RAX, window(Window::START));
+    asm.wide_memory(Compare, RAX, window(Window::LENGTH));
+    asm.jump_if(Condition::NotBelow, fail);
+    asm.add_number(RAX, span);
+    asm.wide_memory(Compare, RAX, window(Window::LENGTH));
+    asm.jump_if(Condition::Above, fail);
+    asm.wide_memory(Add, RAX, window(Window::POINTER));
 }
 
 /// One item for all lanes.

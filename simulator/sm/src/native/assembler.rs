@@ -108,6 +108,7 @@ vectors! {
     VPADDD 1 1 0xfe;
     VMOVDQU 2 1 0x6f;
     VMOVDQU_STORE 2 1 0x7f;
+    VPTEST 1 2 0x17;
     VPABSD 1 2 0x1e;
     VPMULDQ 1 2 0x28;
     VPMINSD 1 2 0x39;
@@ -337,6 +338,32 @@ impl Assembler {
         self.operands(from.0, Operand::Register(Ymm(to.0)));
     }
 
+    /// `to = to * memory`, of 64 bits or of 32.
+    pub(super) fn multiply_memory(&mut self, wide: bool, to: General, memory: Memory) {
+        self.general(wide, &[0x0f, 0xaf], to.0, memory.into());
+    }
+
+    /// `to = to * from`, of 64 bits.
+    pub(super) fn multiply(&mut self, to: General, from: General) {
+        self.general(true, &[0x0f, 0xaf], to.0, Operand::Register(Ymm(from.0)));
+    }
+
+    /// `to = to * number`, of 64 bits.
+    pub(super) fn multiply_number(&mut self, to: General, number: i32) {
+        self.general(true, &[0x69], to.0, Operand::Register(Ymm(to.0)));
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// `to = memory`, of 32 bits and with their sign.
+    pub(super) fn load_signed(&mut self, to: General, memory: Memory) {
+        self.general(true, &[0x63], to.0, memory.into());
+    }
+
+    /// `to` = the low 32 bits of `from`, with their sign.
+    pub(super) fn extend_signed(&mut self, to: General, from: General) {
+        self.general(true, &[0x63], to.0, Operand::Register(Ymm(from.0)));
+    }
+
     /// `to = memory`, of 64 bits.
     pub(super) fn load_wide(&mut self, to: General, memory: Memory) {
         self.general(true, &[0x8b], to.0, memory.into());
@@ -428,6 +455,12 @@ impl Assembler {
     /// Compares 32 bits with a number.
     pub(super) fn compare_number(&mut self, a: General, number: i32) {
         self.general(false, &[0x81], 7, Operand::Register(Ymm(a.0)));
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// Compares 64 bits with a number.
+    pub(super) fn compare_wide_number(&mut self, a: General, number: i32) {
+        self.general(true, &[0x81], 7, Operand::Register(Ymm(a.0)));
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 

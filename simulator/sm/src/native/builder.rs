@@ -15,6 +15,7 @@ use super::assembler::{
     RDX, RSI, RSP, Vector, Ymm, at,
 };
 use super::emit::Help;
+use super::plan::Reached;
 use super::{COUNT, Known};
 
 /// Numbers that compiled code reads.
@@ -169,6 +170,8 @@ pub(crate) struct Builder<'a> {
     ops: &'a [Micro],
     known: &'a [Known],
     start: usize,
+    /// Of each the memory that it accesses, where that is known before.
+    planned: &'a [Option<Reached>],
     /// Bases of loads that were looked at.
     pub(super) looked: Looked,
     /// What is to be written behind the run.
@@ -212,6 +215,7 @@ impl<'a> Builder<'a> {
             ops: &[],
             known: &[],
             start: 0,
+            planned: &[],
             looked: Looked::default(),
             cold: Vec::new(),
             sites: Vec::new(),
@@ -233,6 +237,22 @@ impl<'a> Builder<'a> {
     pub(super) fn of(mut self, ops: &'a [Micro], known: &'a [Known], start: usize) -> Self {
         (self.ops, self.known, self.start) = (ops, known, start);
         self
+    }
+
+    /// The same where the memory of all accesses is known before.
+    pub(super) fn plan(mut self, planned: &'a [Option<Reached>]) -> Self {
+        self.planned = planned;
+        self
+    }
+
+    /// The memory of the access at hand, if it is known before.
+    pub(super) fn planned(&self) -> Option<Reached> {
+        self.planned.get(self.time.checked_sub(1)?).copied().flatten()
+    }
+
+    /// Leaves out an instruction that nobody needs.
+    pub(super) fn leave_out(&mut self) {
+        self.time += 1;
     }
 
     /// A name is read, by something else than the instruction's usual way.
@@ -517,7 +537,12 @@ impl<'a> Builder<'a> {
 
     /// A number that code reads from memory.
     pub(super) fn number(&self, number: Number) -> Operand {
-        at(CONSTANTS, 32 * number as i32).into()
+        Self::number_memory(number).into()
+    }
+
+    /// Where that is.
+    pub(super) fn number_memory(number: Number) -> Memory {
+        at(CONSTANTS, 32 * number as i32)
     }
 
     fn write_back(&mut self, number: usize) {

@@ -70,6 +70,12 @@ impl Names {
         Self::place(name).is_some_and(|(word, bit)| self.0[word] & bit != 0)
     }
 
+    fn all(self) -> Vec<Name> {
+        let rows = (0..Self::ROWS).map(|row| Name::Row(row as u16));
+        let predicates = (0..PREDICATES).map(Name::Predicate);
+        rows.chain(predicates).filter(|name| self.has(*name)).collect()
+    }
+
     fn map2(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
         let mut out = self;
         out.0.iter_mut().zip(other.0).for_each(|(a, b)| *a = f(*a, b));
@@ -190,6 +196,13 @@ impl Live {
         }
     }
 
+    /// What an instruction reads, and what it writes in all lanes that go on.
+    pub(super) fn names(&self, number: usize) -> [Vec<Name>; 2] {
+        self.facts
+            .get(number)
+            .map_or([Vec::new(), Vec::new()], |facts| [facts.reads.all(), facts.writes.all()])
+    }
+
     /// Whether something may read what the name holds before the instruction of that number.
     pub(super) fn lives(&self, name: Name, number: usize) -> bool {
         self.before.get(number).is_none_or(|names| names.has(name))
@@ -201,10 +214,8 @@ impl Live {
         for facts in self.facts.get(start..end).unwrap_or(&[]) {
             written = written.or(facts.writes);
         }
-        let rows = (0..Names::ROWS).map(|row| Name::Row(row as u16));
-        let predicates = (0..PREDICATES).map(Name::Predicate);
         let needed = |name: &Name| self.lives(*name, start) || self.lives(*name, end);
-        rows.chain(predicates).filter(|name| written.has(*name) && needed(name)).collect()
+        written.all().into_iter().filter(needed).collect()
     }
 
     /// How many instructions from `start` on until the last one before `end` that reads it; 0 if there is none.

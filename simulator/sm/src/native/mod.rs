@@ -21,7 +21,9 @@ pub(crate) mod emit;
 mod liveness;
 pub(crate) mod loops;
 mod memory;
+pub(crate) mod plan;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -53,6 +55,8 @@ pub(crate) struct Emit {
     pub run: fn(&mut Builder<'_>, &Micro) -> builder::Emitted,
     /// What it does with memory; of arithmetic nothing.
     pub access: Option<access::Access>,
+    /// How its result depends on its sources, where that is by sums and products.
+    pub linear: Option<plan::Linear>,
 }
 
 /// What lowering says of an instruction beside its micro-operation.
@@ -192,6 +196,8 @@ pub(super) struct Runs {
     known: Vec<Known>,
     /// Address of the page.
     page: u64,
+    /// Rows of uniform registers.
+    uniform: Range<u16>,
     runs: Vec<Run>,
     /// For each instruction one more than the number of the run that begins with it.
     of: Vec<u16>,
@@ -209,10 +215,18 @@ struct Compiled {
 
 impl Runs {
     /// Finds the runs of a page, and gives the first instruction of each the handler [`enter`].
-    pub(super) fn new(compile: Compile, page: u64, code: &mut [Micro], known: Vec<Known>) -> Self {
+    pub(super) fn new(
+        compile: Compile,
+        page: u64,
+        registers: u32,
+        code: &mut [Micro],
+        known: Vec<Known>,
+    ) -> Self {
         let of = vec![0; code.len()];
         let (runs, compiled) = (Vec::new(), Mutex::default());
-        let mut found = Self { known, page, runs, of, compiled };
+        let uniform = RowIndex::scratch(registers, 0).0;
+        let uniform = uniform - RowIndex::UNIFORM..uniform;
+        let mut found = Self { known, page, uniform, runs, of, compiled };
         if compile == Compile::Never {
             return found;
         }
@@ -296,7 +310,7 @@ impl Runs {
         let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
             return;
         };
-        let Some((bytes, new)) = translate(ops, known, run, live) else { return };
+        let Some((bytes, new)) = translate(ops, known, run, live, &self.uniform) else { return };
         if memory.is_none() {
             *memory = Executable::new();
         }
@@ -512,7 +526,13 @@ fn begin_again(asm: &mut Assembler) {
 }
 
 /// A function for a run: all members of a team, and of each all parts, by eight lanes at a time.
-fn translate(ops: &[Micro], known: &[Known], run: &Run, live: &liveness::Live) -> Option<Translated> {
+fn translate(
+    ops: &[Micro],
+    known: &[Known],
+    run: &Run,
+    live: &liveness::Live,
+    uniform: &Range<u16>,
+) -> Option<Translated> {
     const STACK: i32 = size_of::<access::Stack>() as i32;
     let mut asm = Assembler::default();
     let mut sites = Vec::new();
@@ -527,29 +547,43 @@ fn translate(ops: &[Micro], known: &[Known], run: &Run, live: &liveness::Live) -
     let [member, fault] = [(); 2].map(|()| asm.label());
     asm.place(member);
     begin_member(&mut asm);
-    let mut done = 0;
+    let [general, done] = [(); 2].map(|()| asm.label());
+    if let Some(planned) = plan::Planned::of(ops, known, run.start, live, uniform) {
+        asm.compare_number(GROUP, -1);
+        asm.jump_if(Condition::NotZero, general);
+        planned.write(&mut asm, ops, known, uniform, general)?;
+        let eight = asm.label();
+        asm.place(eight);
+        let body = Body { ops, known, start: run.start, live, fault, planned: Some(&planned) };
+        body.write(&mut asm, false, &mut sites, |asm| {
+            next_eight(asm, eight);
+            asm.jump(done);
+        })?;
+    }
+    asm.place(general);
+    let mut at = 0;
     for length in &run.parts {
-        let part = done..done + length;
+        let part = at..at + length;
         let (ops, known) = (ops.get(part.clone())?, known.get(part)?);
-        let start = run.start + done;
-        if done != 0 {
+        let start = run.start + at;
+        if at != 0 {
             begin_again(&mut asm);
         }
-        done += length;
+        at += length;
         // Uniform registers are written whichever lanes run.
-        let uniform = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
+        let whole = ops.iter().any(|op| op.kind & Micro::UNIFORM != 0);
         let [eight, partial, next, end] = [(); 4].map(|()| asm.label());
         asm.place(eight);
         asm.low_byte(RAX, GROUP);
         asm.compare_number(RAX, 0xff);
         asm.jump_if(Condition::NotZero, partial);
-        let body = Body { ops, known, start, live, fault };
+        let body = Body { ops, known, start, live, fault, planned: None };
         body.write(&mut asm, false, &mut sites, |asm| {
             next_eight(asm, eight);
             asm.jump(end);
         })?;
         asm.place(partial);
-        if !uniform {
+        if !whole {
             asm.narrow(Arithmetic::Test, RAX, RAX);
             asm.jump_if(Condition::Zero, next);
         }
@@ -559,6 +593,7 @@ fn translate(ops: &[Micro], known: &[Known], run: &Run, live: &liveness::Live) -
         next_eight(&mut asm, eight);
         asm.place(end);
     }
+    asm.place(done);
     next_member(&mut asm, member);
     asm.add_number(RSP, STACK);
     restore(&mut asm);
@@ -578,6 +613,8 @@ struct Body<'a> {
     live: &'a liveness::Live,
     /// Where it goes when an access found a fault.
     fault: Label,
+    /// What is known before, if all addresses are.
+    planned: Option<&'a plan::Planned>,
 }
 
 impl Body<'_> {
@@ -592,8 +629,15 @@ impl Body<'_> {
         let end = self.start + self.ops.len();
         let last_read = |name: Name| self.live.last_read(name, self.start, end);
         let mut builder = Builder::new(asm, masked, &last_read).of(self.ops, self.known, self.start);
-        for (op, known) in self.ops.iter().zip(self.known) {
-            builder.emit(op, known.emit?).ok()?;
+        if let Some(planned) = self.planned {
+            builder = builder.plan(&planned.accesses);
+        }
+        for (number, (op, known)) in self.ops.iter().zip(self.known).enumerate() {
+            if self.planned.is_some_and(|planned| !planned.needed[number]) {
+                builder.leave_out();
+            } else {
+                builder.emit(op, known.emit?).ok()?;
+            }
         }
         builder.finish(|name| self.live.lives(name, end));
         follow(builder.asm);

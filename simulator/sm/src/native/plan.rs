@@ -1,0 +1,584 @@
+//! Runs whose addresses are known before they begin.
+//!
+//! Addresses are mostly made of the thread's number: of a warp's 32 lanes each is a step behind the one before, through all
+//! sums, products and shifts that lead there. So two numbers stand for all lanes, and the code that is made here computes with
+//! those, once for a warp: from registers of which it looks whether they rise so, to the memory of every access of the run, and
+//! whether accesses keep out of each other's way. Where all of that holds, lanes go through the run without any further look, and
+//! what only led to addresses is left out. Where anything does not, nothing has happened yet, and the run is executed part
+//! by part: see [`super::translate`].
+
+use std::ops::Range;
+
+use super::super::execute::memory::{SCALE, SHARED, WIDE};
+use super::super::micro::{Micro, PredicateIn, RowIndex};
+use super::Known;
+use super::access::{self, Access, SCALARS, scalar};
+use super::assembler::{Arithmetic, Assembler, Condition, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm};
+use super::builder::{Builder, Name, Number};
+use super::liveness::Live;
+
+/// How an instruction's result depends on its sources, where it does so by sums and products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linear {
+    /// The second source, or as many registers as `extra` says.
+    Copy,
+    Rows,
+    /// `a + b`.
+    Sum,
+    /// `a - b`.
+    Difference,
+    /// `a + b + c`, each negated where `extra` says so.
+    SumOfThree,
+    /// `a * b`.
+    Product,
+    /// `a * b + c`.
+    ProductSum,
+    /// The same of 64 bits.
+    Wide {
+        signed: bool,
+    },
+    /// `(a << payload) + b`.
+    Scaled,
+    /// `a << payload`.
+    Shifted,
+}
+
+/// Lanes of a warp.
+const LANES: i32 = 32;
+
+/// A value of 32 lanes: what the first one has, and by how much each is above the one before, `None` if all are the same. 32
+/// bits, in 8 bytes on the stack or in a row.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    first: Memory,
+    step: Option<Memory>,
+}
+
+/// An access whose memory is known before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    /// Number of its scalar, which points to what the eight lanes at hand access.
+    pub scalar: usize,
+    /// All lanes access one item.
+    pub same: bool,
+    access: Access,
+}
+
+impl Reached {
+    fn bytes(&self) -> i32 {
+        i32::from(self.access.bytes) * if self.same { 1 } else { LANES }
+    }
+}
+
+/// A run whose addresses are known before it begins.
+#[derive(Debug)]
+pub(super) struct Planned {
+    /// Of each instruction the memory that it accesses.
+    pub accesses: Vec<Option<Reached>>,
+    /// Whether it is executed: others only led to addresses.
+    pub needed: Vec<bool>,
+}
+
+impl Planned {
+    /// What is known of a run, if its addresses come from sums and products. `start` is the number of its first instruction.
+    pub(super) fn of(
+        ops: &[Micro],
+        known: &[Known],
+        start: usize,
+        live: &Live,
+        uniform: &Range<u16>,
+    ) -> Option<Self> {
+        if known.iter().all(|known| known.emit.is_none_or(|emit| emit.access.is_none())) {
+            return None;
+        }
+        let mut asm = Assembler::default();
+        let fail = asm.label();
+        let accesses = Plan::new(&mut asm, ops, known, uniform, fail).write()?;
+        let needed = needed(ops, &accesses, start, live);
+        Some(Self { accesses, needed })
+    }
+
+    /// Writes what is executed before.
+    pub(super) fn write(
+        &self,
+        asm: &mut Assembler,
+        ops: &[Micro],
+        known: &[Known],
+        uniform: &Range<u16>,
+        fail: Label,
+    ) -> Option<()> {
+        Plan::new(asm, ops, known, uniform, fail).write().map(|_| ())
+    }
+}
+
+/// Code that computes addresses for a whole warp.
+struct Plan<'a> {
+    asm: &'a mut Assembler,
+    ops: &'a [Micro],
+    known: &'a [Known],
+    /// Rows of uniform registers.
+    uniform: &'a Range<u16>,
+    /// Where it goes when something does not hold.
+    fail: Label,
+    scalars: usize,
+    /// What registers, and pairs of them, hold before an instruction.
+    values: Vec<((u16, Option<usize>), Value)>,
+    pairs: Vec<((u16, Option<usize>), Value)>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        asm: &'a mut Assembler,
+        ops: &'a [Micro],
+        known: &'a [Known],
+        uniform: &'a Range<u16>,
+        fail: Label,
+    ) -> Self {
+        Self { asm, ops, known, uniform, fail, scalars: 0, values: Vec::new(), pairs: Vec::new() }
+    }
+
+    /// Writes the code for all accesses of a run; what they are, by instruction. `None` if addresses come from anything else.
+    fn write(mut self) -> Option<Vec<Option<Reached>>> {
+        let plan = &mut self;
+        let mut all = Vec::new();
+        for (number, known) in plan.known.iter().enumerate() {
+            all.push(match known.emit.and_then(|emit| emit.access) {
+                Some(access) => Some(plan.access(number, access)?),
+                None => None,
+            });
+        }
+        let accesses: Vec<Reached> = all.iter().flatten().copied().collect();
+        for (number, one) in accesses.iter().enumerate() {
+            for other in &accesses[..number] {
+                if one.access.space == other.access.space && (one.access.stores || other.access.stores) {
+                    plan.keep_apart(one, other)?;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// Room for a number of 64 bits.
+    fn scalar(&mut self) -> Option<(usize, Memory)> {
+        let number = self.scalars;
+        self.scalars += 1;
+        (number < SCALARS).then(|| (number, scalar(number)))
+    }
+
+    /// What RAX holds becomes a number.
+    fn keep(&mut self) -> Option<Memory> {
+        let (_, memory) = self.scalar()?;
+        self.asm.store_wide(memory, RAX);
+        Some(memory)
+    }
+
+    /// The last instruction before `before` that writes a row.
+    fn writer(&self, row: RowIndex, before: usize) -> Option<usize> {
+        (0..before).rev().find(|number| {
+            let access = self.known[*number].emit.and_then(|emit| emit.access);
+            super::writes(&self.ops[*number], access).any(|name| name == Name::Row(row.0))
+        })
+    }
+
+    /// How an instruction makes its result, if it does so in all lanes.
+    fn linear(&self, number: usize) -> Option<Linear> {
+        let op = &self.ops[number];
+        if op.kind & Micro::GUARDED != 0 { None } else { self.known[number].emit?.linear }
+    }
+
+    /// The value of a register before an instruction.
+    fn value(&mut self, row: RowIndex, before: usize) -> Option<Value> {
+        if row.0 < RowIndex::SPAN {
+            let zero = Builder::number_memory(Number::Zero);
+            return Some(Value { first: zero, step: None });
+        }
+        if row.is_pool() {
+            return Some(Value { first: Builder::memory(Name::Row(row.0)), step: None });
+        }
+        let writer = self.writer(row, before);
+        if writer.is_none() && self.uniform.contains(&row.0) {
+            return Some(Value { first: Builder::memory(Name::Row(row.0)), step: None });
+        }
+        let key = (row.0, writer);
+        if let Some((_, value)) = self.values.iter().find(|(known, _)| *known == key) {
+            return Some(*value);
+        }
+        let value = match writer {
+            None => self.look(row)?,
+            Some(number) => self.result(number, row)?,
+        };
+        self.values.push((key, value));
+        Some(value)
+    }
+
+    /// What an instruction leaves in a row.
+    fn result(&mut self, number: usize, row: RowIndex) -> Option<Value> {
+        let op = self.ops[number];
+        let shift = op.payload as u8 & 31;
+        match self.linear(number)? {
+            Linear::Copy => self.value(op.b, number),
+            Linear::Rows => self.value(op.b.plus(row.0 - op.d.0), number),
+            Linear::Sum => self.sum(&[(op.a, false), (op.b, false)], number),
+            Linear::Difference => self.sum(&[(op.a, false), (op.b, true)], number),
+            Linear::SumOfThree => {
+                let negated = |slot: u8| op.extra >> slot & 1 != 0;
+                self.sum(&[(op.a, negated(0)), (op.b, negated(1)), (op.c, negated(2))], number)
+            }
+            Linear::Product => self.product(&op, None, number),
+            Linear::ProductSum => self.product(&op, Some(op.c), number),
+            Linear::Scaled => self.shifted(op.a, shift, Some(op.b), number),
+            Linear::Shifted => self.shifted(op.a, shift, None, number),
+            // The low word of the pair.
+            Linear::Wide { .. } if row == op.d => self.pair(row, number + 1),
+            Linear::Wide { .. } => None,
+        }
+    }
+
+    fn sum(&mut self, parts: &[(RowIndex, bool)], number: usize) -> Option<Value> {
+        let mut values = Vec::new();
+        for (row, negated) in parts {
+            values.push((self.value(*row, number)?, *negated));
+        }
+        let add = |plan: &mut Self, parts: &[(Memory, bool)]| {
+            plan.asm.narrow(Arithmetic::Xor, RAX, RAX);
+            for (part, negated) in parts {
+                let operation = if *negated { Arithmetic::Subtract } else { Arithmetic::Add };
+                plan.asm.narrow_memory(operation, RAX, *part);
+            }
+            plan.keep()
+        };
+        let firsts: Vec<_> = values.iter().map(|(value, negated)| (value.first, *negated)).collect();
+        let steps: Vec<_> =
+            values.iter().filter_map(|(value, negated)| value.step.map(|step| (step, *negated))).collect();
+        let first = add(self, &firsts)?;
+        let step = if steps.is_empty() { None } else { Some(add(self, &steps)?) };
+        Some(Value { first, step })
+    }
+
+    /// The factors of a product, of which the second is the same in all lanes.
+    fn factors(&mut self, op: &Micro, number: usize) -> Option<(Value, Value)> {
+        let (a, b) = (self.value(op.a, number)?, self.value(op.b, number)?);
+        match (a.step, b.step) {
+            (_, None) => Some((a, b)),
+            (None, _) => Some((b, a)),
+            (_, Some(step)) => {
+                // It may still be.
+                self.asm.load_narrow(RAX, step);
+                self.asm.narrow(Arithmetic::Test, RAX, RAX);
+                self.asm.jump_if(Condition::NotZero, self.fail);
+                Some((a, Value { step: None, ..b }))
+            }
+        }
+    }
+
+    fn product(&mut self, op: &Micro, addend: Option<RowIndex>, number: usize) -> Option<Value> {
+        let (a, b) = self.factors(op, number)?;
+        let c = match addend {
+            Some(row) => Some(self.value(row, number)?),
+            None => None,
+        };
+        let one = |plan: &mut Self, a: Option<Memory>, c: Option<Memory>| {
+            match a {
+                Some(a) => {
+                    plan.asm.load_narrow(RAX, a);
+                    plan.asm.multiply_memory(false, RAX, b.first);
+                }
+                None => plan.asm.narrow(Arithmetic::Xor, RAX, RAX),
+            }
+            if let Some(c) = c {
+                plan.asm.narrow_memory(Arithmetic::Add, RAX, c);
+            }
+            plan.keep()
+        };
+        let first = one(self, Some(a.first), c.map(|c| c.first))?;
+        let step = c.and_then(|c| c.step);
+        let step = if a.step.is_some() || step.is_some() { Some(one(self, a.step, step)?) } else { None };
+        Some(Value { first, step })
+    }
+
+    fn shifted(&mut self, a: RowIndex, shift: u8, b: Option<RowIndex>, number: usize) -> Option<Value> {
+        let a = self.value(a, number)?;
+        let b = match b {
+            Some(row) => Some(self.value(row, number)?),
+            None => None,
+        };
+        let one = |plan: &mut Self, a: Option<Memory>, b: Option<Memory>| {
+            plan.asm.narrow(Arithmetic::Xor, RAX, RAX);
+            if let Some(a) = a {
+                plan.asm.load_narrow(RAX, a);
+                plan.asm.shift_left(RAX, shift);
+            }
+            if let Some(b) = b {
+                plan.asm.narrow_memory(Arithmetic::Add, RAX, b);
+            }
+            plan.keep()
+        };
+        let first = one(self, Some(a.first), b.map(|b| b.first))?;
+        let step = b.and_then(|b| b.step);
+        let step = if a.step.is_some() || step.is_some() { Some(one(self, a.step, step)?) } else { None };
+        Some(Value { first, step })
+    }
+
+    /// The value of a register pair before an instruction: 64 bits each.
+    fn pair(&mut self, row: RowIndex, before: usize) -> Option<Value> {
+        let (low, high) = (self.writer(row, before), self.writer(row.plus(1), before));
+        if row.is_pool() || row.0 < RowIndex::SPAN {
+            return self.words(row, row.plus(1), before);
+        }
+        let key = (row.0, low);
+        if low != high {
+            return None;
+        }
+        if low.is_none() && self.uniform.contains(&row.0) {
+            return self.words(row, row.plus(1), before);
+        }
+        if let Some((_, value)) = self.pairs.iter().find(|(known, _)| *known == key) {
+            return Some(*value);
+        }
+        let value = match low {
+            None => {
+                let value = self.value(row, before)?;
+                let high = self.value(row.plus(1), before)?;
+                if let Some(step) = high.step {
+                    self.asm.load_narrow(RAX, step);
+                    self.asm.narrow(Arithmetic::Test, RAX, RAX);
+                    self.asm.jump_if(Condition::NotZero, self.fail);
+                }
+                self.stays_in_range(value, false);
+                let (first, step) = (self.widened(value.first, high.first)?, value.step);
+                let step = match step {
+                    Some(step) => {
+                        self.asm.load_signed(RAX, step);
+                        Some(self.keep()?)
+                    }
+                    None => None,
+                };
+                Value { first, step }
+            }
+            Some(number) => {
+                let op = self.ops[number];
+                match self.linear(number)? {
+                    Linear::Rows => self.pair(op.b.plus(row.0 - op.d.0), number)?,
+                    Linear::Wide { signed } if op.d == row => self.wide(&op, signed, number)?,
+                    _ => return None,
+                }
+            }
+        };
+        self.pairs.push((key, value));
+        Some(value)
+    }
+
+    /// A pair that is the same in all lanes, of two rows.
+    fn words(&mut self, low: RowIndex, high: RowIndex, before: usize) -> Option<Value> {
+        let (low, high) = (self.value(low, before)?, self.value(high, before)?);
+        Some(Value { first: self.widened(low.first, high.first)?, step: None })
+    }
+
+    fn widened(&mut self, low: Memory, high: Memory) -> Option<Memory> {
+        self.asm.load_narrow(R14, high);
+        self.asm.shift_left_wide(R14, 32);
+        self.asm.load_narrow(RAX, low);
+        self.asm.wide(Arithmetic::Or, RAX, R14);
+        self.keep()
+    }
+
+    /// Fails where lanes of a value of 32 bits are not apart as numbers of that kind.
+    fn stays_in_range(&mut self, value: Value, signed: bool) {
+        let Some(step) = value.step else { return };
+        self.asm.load_signed(RAX, step);
+        self.asm.multiply_number(RAX, LANES - 1);
+        if signed {
+            self.asm.load_signed(R14, value.first);
+            self.asm.wide(Arithmetic::Add, RAX, R14);
+            self.asm.extend_signed(R14, RAX);
+            self.asm.wide(Arithmetic::Compare, R14, RAX);
+        } else {
+            self.asm.load_narrow(R14, value.first);
+            self.asm.wide(Arithmetic::Add, RAX, R14);
+            self.asm.shift_right_wide(RAX, 32);
+        }
+        self.asm.jump_if(Condition::NotZero, self.fail);
+    }
+
+    /// `a * b + c` of 64 bits.
+    fn wide(&mut self, op: &Micro, signed: bool, number: usize) -> Option<Value> {
+        let (a, b) = self.factors(op, number)?;
+        let c = if op.c == RowIndex::ZERO { None } else { Some(self.pair(op.c, number)?) };
+        self.stays_in_range(a, signed);
+        let factor = |plan: &mut Self| {
+            if signed { plan.asm.load_signed(R14, b.first) } else { plan.asm.load_narrow(R14, b.first) }
+        };
+        if signed {
+            self.asm.load_signed(RAX, a.first)
+        } else {
+            self.asm.load_narrow(RAX, a.first)
+        }
+        factor(self);
+        self.asm.multiply(RAX, R14);
+        if let Some(c) = c {
+            self.asm.wide_memory(Arithmetic::Add, RAX, c.first);
+        }
+        let first = self.keep()?;
+        let more = c.and_then(|c| c.step);
+        let step = if a.step.is_some() || more.is_some() {
+            match a.step {
+                Some(step) => {
+                    self.asm.load_signed(RAX, step);
+                    factor(self);
+                    self.asm.multiply(RAX, R14);
+                }
+                None => self.asm.wide(Arithmetic::Xor, RAX, RAX),
+            }
+            if let Some(more) = more {
+                self.asm.wide_memory(Arithmetic::Add, RAX, more);
+            }
+            Some(self.keep()?)
+        } else {
+            None
+        };
+        Some(Value { first, step })
+    }
+
+    /// Looks whether a row rises evenly from lane to lane.
+    fn look(&mut self, row: RowIndex) -> Option<Value> {
+        let eight = |number: i32| {
+            let memory = Builder::memory(Name::Row(row.0));
+            Memory { offset: memory.offset + 32 * number, ..memory }
+        };
+        self.asm.load_narrow(RAX, eight(0));
+        self.asm.load_narrow(R14, Memory { offset: eight(0).offset + 4, ..eight(0) });
+        let first = self.keep()?;
+        self.asm.narrow(Arithmetic::Subtract, R14, RAX);
+        let (_, step) = self.scalar()?;
+        self.asm.store_wide(step, R14);
+        let [all, steps, eighth, part] = [0, 1, 2, 3].map(Ymm);
+        self.asm.vector_one(Vector::VPBROADCASTD, eighth, step);
+        self.asm.vector(Vector::VPMULLD, steps, eighth, Builder::number_memory(Number::Steps1));
+        self.asm.vector_one(Vector::VPBROADCASTD, part, first);
+        self.asm.vector(Vector::VPADDD, steps, steps, part);
+        self.asm.shift(SHIFT_LEFT, eighth, eighth, 3);
+        self.asm.vector(Vector::VPXOR, all, steps, eight(0));
+        for number in 1..4 {
+            self.asm.vector(Vector::VPADDD, steps, steps, eighth);
+            self.asm.vector(Vector::VPXOR, part, steps, eight(number));
+            self.asm.vector(Vector::VPOR, all, all, part);
+        }
+        self.asm.vector_one(Vector::VPTEST, all, all);
+        self.asm.jump_if(Condition::NotZero, self.fail);
+        Some(Value { first, step: Some(step) })
+    }
+
+    /// The memory of an access, if all lanes access neighbouring items, or load one.
+    fn access(&mut self, number: usize, access: Access) -> Option<Reached> {
+        let op = self.ops[number];
+        let wide = op.payload & WIDE != 0;
+        let uniform = RowIndex((op.payload >> 32) as u16);
+        let scale = (op.payload >> SCALE & 7) as u8;
+        let offset = op.payload as u32 as i32;
+        if op.kind & Micro::GUARDED != 0
+            || op.from != [PredicateIn::TRUE; 3]
+            || access.space != SHARED && scale != 0
+        {
+            return None;
+        }
+        let base = if wide { self.pair(op.a, number)? } else { self.value(op.a, number)? };
+        let more = match (uniform, access.space) {
+            (RowIndex::ZERO, _) => None,
+            (_, SHARED) => Some(self.value(uniform, number)?),
+            _ => Some(self.pair(uniform, number)?),
+        };
+        let mut same = base.step.is_none() && !access.stores;
+        if more.is_some_and(|more| more.step.is_some()) {
+            return None;
+        }
+        if let Some(step) = base.step {
+            // What most lanes do is what the code is made for.
+            same = access.space == SHARED && access.bytes > 4 && !access.stores;
+            let expected = if same { 0 } else { i32::from(access.bytes) };
+            if wide {
+                self.asm.load_wide(RAX, step);
+                self.asm.add_number(RAX, -expected);
+                self.asm.wide(Arithmetic::Test, RAX, RAX);
+            } else {
+                self.asm.load_narrow(RAX, step);
+                self.asm.shift_left(RAX, scale);
+                self.asm.compare_number(RAX, expected);
+            }
+            self.asm.jump_if(Condition::NotZero, self.fail);
+            if !wide && access.space != SHARED {
+                self.stays_in_range(base, false);
+            }
+        } else if access.stores {
+            return None;
+        }
+        let one = Reached { scalar: 0, same, access };
+        if wide {
+            self.asm.load_wide(RAX, base.first)
+        } else {
+            self.asm.load_narrow(RAX, base.first)
+        }
+        if access.space == SHARED && scale != 0 {
+            self.asm.shift_left(RAX, scale);
+        }
+        match (more, access.space) {
+            (None, _) => {}
+            (Some(more), SHARED) => self.asm.narrow_memory(Arithmetic::Add, RAX, more.first),
+            (Some(more), _) => self.asm.wide_memory(Arithmetic::Add, RAX, more.first),
+        }
+        access::reach(self.asm, access, offset, one.bytes(), self.fail);
+        let (scalar, memory) = self.scalar()?;
+        self.asm.add_number(RAX, -one.bytes());
+        self.asm.store_wide(memory, RAX);
+        Some(Reached { scalar, ..one })
+    }
+
+    /// Fails where two accesses meet, unless each lane meets itself.
+    fn keep_apart(&mut self, one: &Reached, other: &Reached) -> Option<()> {
+        let alike = one.access.bytes == other.access.bytes && !one.same && !other.same;
+        let apart = self.asm.label();
+        self.asm.load_wide(RAX, scalar(one.scalar));
+        self.asm.wide_memory(Arithmetic::Subtract, RAX, scalar(other.scalar));
+        if alike {
+            self.asm.jump_if(Condition::Zero, apart);
+        }
+        // From the first place before the other that meets it, they are as many as both are long together, less one.
+        self.asm.add_number(RAX, one.bytes() - 1);
+        self.asm.compare_wide_number(RAX, one.bytes() + other.bytes() - 1);
+        self.asm.jump_if(Condition::Below, self.fail);
+        self.asm.place(apart);
+        Some(())
+    }
+}
+
+/// Which instructions of a run are needed where addresses are known.
+fn needed(ops: &[Micro], accesses: &[Option<Reached>], start: usize, live: &Live) -> Vec<bool> {
+    // What is read before it is written again, and what is written first, from the instruction at hand on.
+    let (mut wanted, mut replaced) = (Vec::new(), Vec::new());
+    let mut out = vec![false; ops.len()];
+    for (number, op) in ops.iter().enumerate().rev() {
+        let [reads, writes] = live.names(start + number);
+        let lives = |name: &Name| {
+            wanted.contains(name) || !replaced.contains(name) && live.lives(*name, start + ops.len())
+        };
+        // Lanes that guards exclude are counted.
+        let guarded = op.kind & Micro::GUARDED != 0;
+        let access = accesses[number].map(|reached| reached.access);
+        out[number] = access.is_some() || guarded || writes.iter().any(lives);
+        if !out[number] {
+            continue;
+        }
+        if !guarded {
+            wanted.retain(|name| !writes.contains(name));
+            replaced.extend(writes);
+        }
+        match access {
+            // Of an access only what it stores.
+            Some(access) if access.stores => {
+                wanted.extend((0..u16::from(access.bytes / 4)).map(|word| Name::Row(op.b.0 + word)));
+            }
+            Some(_) => {}
+            None => wanted.extend(reads),
+        }
+    }
+    out
+}
