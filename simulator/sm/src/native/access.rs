@@ -133,7 +133,19 @@ pub(super) struct Stack {
     pub common: Common,
     /// What is computed before a run: see [`super::plan`].
     scalars: [u64; SCALARS],
+    /// Of loops: the lanes that go around, turns, and what is left.
+    taken: u64,
+    turns: u64,
+    ledger: *mut super::loops::Left,
+    aligned: u64,
 }
+
+/// The lanes of a warp that go around a loop.
+pub(super) const TAKEN: Memory = on_stack(std::mem::offset_of!(Stack, taken));
+/// How often it did.
+pub(super) const TURNS_MADE: Memory = on_stack(std::mem::offset_of!(Stack, turns));
+/// Where that is to be written.
+pub(super) const LEDGER: Memory = on_stack(std::mem::offset_of!(Stack, ledger));
 
 /// Numbers that are computed before a run, at most.
 pub(super) const SCALARS: usize = 64;

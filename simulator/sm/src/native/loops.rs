@@ -1,7 +1,7 @@
 //! Loops that run in vector registers until all their lanes have left.
 //!
-//! What is compiled: a straight stretch that ends with a branch back to its beginning, with branches to the place behind it
-//! on the way, all of it arithmetic. What the next turn or the code behind needs is kept in registers of its own, and blended
+//! What is compiled here: a straight stretch that ends with a branch back to its beginning, with branches to the place behind it
+//! on the way, all of it arithmetic. (Where there are loads and stores, see [`super::rounds`].) What the next turn or the code behind needs is kept in registers of its own, and blended
 //! there in the lanes that still run; everything else lives for one turn. Eight lanes go around without the other lanes of their
 //! warp, which they cannot tell, since nothing in such a loop looks at others. At the end all lanes stand behind the loop, or at
 //! its beginning if they used up their turns. Counts are those of lanes that go around together: what stands behind the loop
@@ -17,7 +17,7 @@ use super::{Frame, Known, Reach, begin_member, load_active, next_eight, next_mem
 /// Branches of a loop at most, the one back included.
 pub(super) const PARTS: usize = 3;
 /// Turns after which lanes come back, so that others have theirs.
-const TURNS: i32 = 1024;
+pub(super) const TURNS: i32 = 1024;
 /// Instructions of a loop at most.
 const LONGEST: usize = 96;
 
@@ -59,7 +59,7 @@ pub(super) fn find(code: &[Micro], known: &[Known], page: u64, start: usize) -> 
                 break;
             }
             branches.push(number(op));
-        } else if about.emit.is_none_or(|emit| emit.access.is_some()) {
+        } else if about.emit.is_none() || !super::may_belong(op, about) {
             return None;
         }
         end += 1;
@@ -100,6 +100,9 @@ const LEDGER: Memory = at(RSP, 40);
 /// A function for the loop, of the type of all compiled code.
 pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Live) -> Option<Vec<u8>> {
     use Arithmetic::{Or, Test, Xor};
+    if known.iter().any(|known| known.emit.is_some_and(|emit| emit.access.is_some())) {
+        return None;
+    }
     let end = start + ops.len();
     let parts = known.iter().filter(|known| known.reach == Reach::Branch).count();
     let kept = live.kept(start, end);

@@ -22,6 +22,7 @@ mod liveness;
 pub(crate) mod loops;
 mod memory;
 pub(crate) mod plan;
+mod rounds;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -103,8 +104,12 @@ struct Loop {
     length: usize,
     /// Instructions of each of its parts.
     parts: [u64; loops::PARTS],
+    /// It has loads or stores: see [`rounds`].
+    accesses: bool,
     /// Null as long as there is none.
     code: AtomicPtr<u8>,
+    /// How often in a row nobody went around.
+    fruitless: AtomicU32,
 }
 
 /// What a micro-operation may write, if it has a form in compiled code.
@@ -185,9 +190,11 @@ fn parts(ops: &[Micro], known: &[Known]) -> Vec<usize> {
     parts
 }
 
-/// Whether an instruction does not look for what others write, which takes something off the budget.
-fn looks_for_nobody(op: &Micro, emit: &Emit) -> bool {
-    emit.access.is_none() || op.payload & STRONG == 0 && op.from == [PredicateIn::TRUE; 3]
+/// Whether an instruction with a form in compiled code may belong to a run: one that looks for what others write takes something
+/// off the budget, and does not.
+fn may_belong(op: &Micro, known: &Known) -> bool {
+    let access = known.emit.and_then(|emit| emit.access);
+    access.is_none() || op.payload & STRONG == 0 && op.from == [PredicateIn::TRUE; 3]
 }
 
 /// The runs of a page.
@@ -243,10 +250,10 @@ impl Runs {
         let mut start = 0;
         while start < code.len() {
             let mut end = start;
-            while let Some(Known { emit: Some(emit), .. }) = found.known.get(end)
+            while let Some(known @ Known { emit: Some(_), .. }) = found.known.get(end)
                 && end - start < LONGEST
                 && (end == start || !leads[end])
-                && looks_for_nobody(&code[end], emit)
+                && may_belong(&code[end], known)
             {
                 end += 1;
             }
@@ -262,7 +269,11 @@ impl Runs {
                     around: loops::find(code, &found.known, page, start).map(|end| Loop {
                         length: end + 1 - start,
                         parts: loops::lengths(&found.known[start..=end]),
+                        accesses: found.known[start..=end]
+                            .iter()
+                            .any(|known| known.emit.is_some_and(|emit| emit.access.is_some())),
                         code: AtomicPtr::default(),
+                        fruitless: AtomicU32::new(0),
                     }),
                 });
                 found.of[start] = found.runs.len() as u16;
@@ -323,9 +334,14 @@ impl Runs {
         let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
             return;
         };
-        if let Some(bytes) = loops::translate(ops, known, run.start, live)
+        let uniform = &self.uniform;
+        let translated = loops::translate(ops, known, run.start, live)
+            .map(|bytes| (bytes, Vec::new()))
+            .or_else(|| rounds::translate(ops, known, run.start, live, uniform));
+        if let Some((bytes, new)) = translated
             && let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes))
         {
+            sites.extend(new);
             around.code.store(place.as_ptr(), Ordering::Release);
         }
     }
@@ -371,11 +387,12 @@ pub(super) unsafe fn enter(core: &mut Core<'_>, op: &Micro) -> Flow {
         && let Some(code) = code(&around.code)
     {
         // SAFETY: the code is the loop's.
-        if unsafe { go_around(core, op, around, code) } {
-            return Flow::Around;
+        match unsafe { go_around(core, op, around, code) } {
+            Went::Nowhere => {}
+            Went::Around => return Flow::Around,
+            // SAFETY: the caller's promise, and all of the loop lies before the run's stop.
+            Went::Behind => return unsafe { run::go_on(core, op, around.length) },
         }
-        // SAFETY: the caller's promise, and all of the loop lies before the run's stop.
-        return unsafe { run::go_on(core, op, around.length) };
     }
     if core.chain.holds(op, run.length) {
         if let Some(code) = code(&run.code) {
@@ -418,19 +435,50 @@ unsafe fn execute(core: &mut Core<'_>, code: Native) -> bool {
     true
 }
 
-/// Executes a loop. Whether lanes stay in it.
+/// Where lanes are after a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    /// Where they were, since the loop's code is not for them.
+    Nowhere,
+    /// Some of them at its beginning.
+    Around,
+    /// All of them behind its end.
+    Behind,
+}
+
+/// How often in a row a loop's code may be tried in vain.
+const FRUITLESS: u32 = 64;
+
+/// Executes a loop.
 ///
 /// # Safety
 /// `code` is that of the loop.
 #[inline(never)]
-unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> bool {
+unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native) -> Went {
+    if around.accesses && around.fruitless.load(Ordering::Relaxed) >= FRUITLESS {
+        return Went::Nowhere;
+    }
     let mut ledger = loops::Ledger::default();
     let frame = Frame { ledger: &raw mut ledger, ..core.frame() };
-    // SAFETY: as in `execute`; a loop reads nothing but rows and predicates.
+    // SAFETY: as in `execute`.
     core.skipped += unsafe { code(&frame) };
+    let members = ledger.members.iter().take(core.team.count);
+    if around.accesses {
+        // All lanes of a warp go around, or none.
+        let turns = members.clone().map(|left| u64::from(left.turns[0])).sum::<u64>();
+        if turns == 0 {
+            around.fruitless.fetch_add(1, Ordering::Relaxed);
+            return Went::Nowhere;
+        }
+        // Other workers read it: written only where it changes.
+        if around.fruitless.load(Ordering::Relaxed) != 0 {
+            around.fruitless.store(0, Ordering::Relaxed);
+        }
+        ledger.lanes[0] = turns * lanes::LANES as u64;
+    }
     let mut most = 0;
     let mut stay = false;
-    for (member, left) in ledger.members.iter().enumerate().take(core.team.count) {
+    for (member, left) in members.enumerate() {
         let parts = left.turns.iter().zip(around.parts);
         let instructions = parts.map(|(turns, length)| u64::from(*turns) * length).sum();
         core.around.instructions += instructions;
@@ -441,10 +489,11 @@ unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native
     core.around.lanes +=
         ledger.lanes.iter().zip(around.parts).map(|(lanes, length)| lanes * length).sum::<u64>();
     core.chain.went_around(op, around.length, most as i64);
-    if stay {
-        core.chain.end_at(op, around.length - 1);
+    if !stay {
+        return Went::Behind;
     }
-    stay
+    core.chain.end_at(op, around.length - 1);
+    Went::Around
 }
 
 /// The code of a run, and what it refers to.
@@ -525,6 +574,28 @@ fn begin_again(asm: &mut Assembler) {
     asm.number(EIGHTS_LEFT, 4);
 }
 
+/// Bytes of the stack of functions with accesses.
+const STACK: i32 = size_of::<access::Stack>() as i32;
+
+/// What functions with accesses begin with.
+fn begin_function(asm: &mut Assembler) {
+    prologue(asm);
+    asm.load_wide(access::WINDOWS_AT, at(RDI, std::mem::offset_of!(Frame, windows) as i32));
+    asm.add_number(RSP, -STACK);
+    for word in 0..size_of::<Common>() / 8 {
+        asm.load_wide(RAX, at(RDI, (std::mem::offset_of!(Frame, common) + 8 * word) as i32));
+        asm.store_wide(at(RSP, (std::mem::offset_of!(access::Stack, common) + 8 * word) as i32), RAX);
+    }
+    asm.load_wide(RAX, at(RDI, std::mem::offset_of!(Frame, ledger) as i32));
+    asm.store_wide(access::LEDGER, RAX);
+}
+
+/// What they end with.
+fn end_function(asm: &mut Assembler) {
+    asm.add_number(RSP, STACK);
+    restore(asm);
+}
+
 /// A function for a run: all members of a team, and of each all parts, by eight lanes at a time.
 fn translate(
     ops: &[Micro],
@@ -533,17 +604,9 @@ fn translate(
     live: &liveness::Live,
     uniform: &Range<u16>,
 ) -> Option<Translated> {
-    const STACK: i32 = size_of::<access::Stack>() as i32;
     let mut asm = Assembler::default();
     let mut sites = Vec::new();
-    prologue(&mut asm);
-    asm.load_wide(access::WINDOWS_AT, at(RDI, std::mem::offset_of!(Frame, windows) as i32));
-    asm.add_number(RSP, -STACK);
-    for word in 0..size_of::<Common>() / 8 {
-        asm.load_wide(RAX, at(RDI, (std::mem::offset_of!(Frame, common) + 8 * word) as i32));
-        asm.store_wide(at(RSP, (std::mem::offset_of!(access::Stack, common) + 8 * word) as i32), RAX);
-    }
-
+    begin_function(&mut asm);
     let [member, fault] = [(); 2].map(|()| asm.label());
     asm.place(member);
     begin_member(&mut asm);
@@ -555,9 +618,10 @@ fn translate(
         let eight = asm.label();
         asm.place(eight);
         let body = Body { ops, known, start: run.start, live, fault, planned: Some(&planned) };
-        body.write(&mut asm, false, &mut sites, |asm| {
-            next_eight(asm, eight);
-            asm.jump(done);
+        body.write(&mut asm, false, &mut sites, |builder| {
+            next_eight(builder.asm, eight);
+            builder.asm.jump(done);
+            Some(())
         })?;
     }
     asm.place(general);
@@ -578,9 +642,10 @@ fn translate(
         asm.compare_number(RAX, 0xff);
         asm.jump_if(Condition::NotZero, partial);
         let body = Body { ops, known, start, live, fault, planned: None };
-        body.write(&mut asm, false, &mut sites, |asm| {
-            next_eight(asm, eight);
-            asm.jump(end);
+        body.write(&mut asm, false, &mut sites, |builder| {
+            next_eight(builder.asm, eight);
+            builder.asm.jump(end);
+            Some(())
         })?;
         asm.place(partial);
         if !whole {
@@ -588,19 +653,20 @@ fn translate(
             asm.jump_if(Condition::Zero, next);
         }
         load_active(&mut asm);
-        body.write(&mut asm, true, &mut sites, |asm| asm.jump(next))?;
+        body.write(&mut asm, true, &mut sites, |builder| {
+            builder.asm.jump(next);
+            Some(())
+        })?;
         asm.place(next);
         next_eight(&mut asm, eight);
         asm.place(end);
     }
     asm.place(done);
     next_member(&mut asm, member);
-    asm.add_number(RSP, STACK);
-    restore(&mut asm);
+    end_function(&mut asm);
     asm.place(fault);
-    asm.add_number(RSP, STACK);
     asm.address(SKIPPED, FAULT);
-    restore(&mut asm);
+    end_function(&mut asm);
     Some((asm.finish()?, sites))
 }
 
@@ -624,7 +690,7 @@ impl Body<'_> {
         asm: &mut Assembler,
         masked: bool,
         sites: &mut Vec<Box<aid::Site>>,
-        follow: impl FnOnce(&mut Assembler),
+        follow: impl FnOnce(&mut Builder<'_>) -> Option<()>,
     ) -> Option<()> {
         let end = self.start + self.ops.len();
         let last_read = |name: Name| self.live.last_read(name, self.start, end);
@@ -640,7 +706,7 @@ impl Body<'_> {
             }
         }
         builder.finish(|name| self.live.lives(name, end));
-        follow(builder.asm);
+        follow(&mut builder)?;
         builder.write_cold(Some(self.fault));
         sites.append(&mut builder.sites);
         Some(())

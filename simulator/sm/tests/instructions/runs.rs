@@ -154,6 +154,28 @@ fn address(base: u8, wide: bool, offset: i32) -> Operand {
     Operand::Address { base, wide, scale: 0, uniform: None, descriptor: None, offset }
 }
 
+/// A load or a store by all lanes, each right behind the one before.
+fn access_evenly(f: &mut Frame, state: &mut u64) {
+    let choice = random(state);
+    let data = register(FIRST + 4 * (choice >> 8 & 3) as u8);
+    let (size, bytes, wider) = if choice >> 16 & 3 == 0 { (".128", 16, 1) } else { ("", 4, 0) };
+    let offset = bytes * (choice >> 24 & 7) as i32;
+    let near = 4 * (choice >> 24 & 15) as i32;
+    let shared = |size| [(FieldId::Size, size)];
+    let global = |size| [(FieldId::Wide64, ".E"), (FieldId::Size, size)];
+    let pass_shared = address(PASS_SHARED[0], false, PASSED + near);
+    let pass_global = address(PASS_GLOBAL, true, near);
+    match choice % 7 {
+        0 => f.push(Op::Sts, &shared(".128"), &[address(SHARED[1], false, STORED), data]),
+        1 => f.push(Op::Ldg, &global(size), &[data, address(GLOBAL[wider], true, 16 + offset)]),
+        2 => f.push(Op::Lds, &shared(size), &[data, address(SHARED[wider], false, 16 + offset)]),
+        3 => f.push(Op::Lds, &shared(""), &[data, pass_shared]),
+        4 => f.push(Op::Sts, &shared(""), &[pass_shared, data]),
+        5 => f.push(Op::Ldg, &global(""), &[data, pass_global]),
+        _ => f.push(Op::Stg, &global(""), &[pass_global, data]),
+    }
+}
+
 /// A load or a store, mostly where it may be.
 fn access(f: &mut Frame, state: &mut u64) {
     let size = [("", 4), (".64", 8), (".128", 16)][(random(state) % 3) as usize];
@@ -270,15 +292,30 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128>
     let start = f.words.len();
     // Small ones are likely to be loops that are compiled as such: of few registers, arithmetic of single lanes alone.
     let small = one_in(2, state);
+    // Some go around evenly, with accesses in order.
+    let even = one_in(2, state);
     let (range, length) =
         if small { ((4, 2), 1 + random(state) % 24) } else { ((COUNT, 5), 4 + random(state) % 90) };
     let mut exits = Vec::new();
     for _ in 0..length {
-        if !small && one_in(8, state) {
-            access(f, state);
+        if one_in(
+            if !small {
+                8
+            } else if even {
+                4
+            } else {
+                16
+            },
+            state,
+        ) {
+            if even && !one_in(16, state) {
+                access_evenly(f, state);
+            } else {
+                access(f, state);
+            }
             continue;
         }
-        if small && exits.len() < 2 && one_in(8, state) {
+        if small && !even && exits.len() < 2 && one_in(8, state) {
             exits.push(f.words.len());
             f.words.push(NOTHING);
         }
@@ -341,6 +378,7 @@ fn input(state: &mut u64) -> Vec<u32> {
     // Warps have no order, so that only one may meet faults.
     let hostile = if one_in(3, state) { random(state) as usize % THREADS.div_ceil(32) } else { usize::MAX };
     let rare = 1 + random(state) % 32;
+    let turns = if one_in(2, state) { Some(1 + random(state) as u32 % 5) } else { None };
     let mut words = vec![0; THREADS * 64];
     for (thread, words) in words.chunks_exact_mut(64).enumerate() {
         for word in &mut words[..16] {
@@ -354,7 +392,7 @@ fn input(state: &mut u64) -> Vec<u32> {
         }
         words[16] = (random(state) % 256) as u32 * 16;
         words[17] = (thread / 8) as u32 * 32;
-        words[18] = 1 + (random(state) % 5) as u32;
+        words[18] = turns.unwrap_or(1 + (random(state) % 5) as u32);
         words[19] = (random(state) % 256) as u32 * 16;
         let (warp, lane) = ((thread / 32) as u64, (thread % 32) as u64);
         words[20] = (COMMON + WARP_BYTES * warp + 4 * lane) as u32;
