@@ -133,19 +133,25 @@ pub(super) struct Stack {
     pub common: Common,
     /// What is computed before a run: see [`super::plan`].
     scalars: [u64; SCALARS],
-    /// Of loops: the lanes that go around, turns, and what is left.
-    taken: u64,
-    turns: u64,
+    /// What the function was given.
+    frame: *const super::Frame,
+    /// Of loops: what is told of the member at hand, its lanes that go around, turns that are left, and whether one is the last.
     ledger: *mut super::loops::Left,
-    aligned: u64,
+    taken: u64,
+    rounds: u32,
+    stops: u32,
 }
 
-/// The lanes of a warp that go around a loop.
-pub(super) const TAKEN: Memory = on_stack(std::mem::offset_of!(Stack, taken));
-/// How often it did.
-pub(super) const TURNS_MADE: Memory = on_stack(std::mem::offset_of!(Stack, turns));
-/// Where that is to be written.
+/// What the function was given.
+pub(super) const FRAME: Memory = on_stack(std::mem::offset_of!(Stack, frame));
+/// What is told of a loop and the member at hand.
 pub(super) const LEDGER: Memory = on_stack(std::mem::offset_of!(Stack, ledger));
+/// The lanes of the member that go around.
+pub(super) const TAKEN: Memory = on_stack(std::mem::offset_of!(Stack, taken));
+/// Turns that are left.
+pub(super) const ROUNDS: Memory = on_stack(std::mem::offset_of!(Stack, rounds));
+/// Whether the turn is the last.
+pub(super) const STOPS: Memory = on_stack(std::mem::offset_of!(Stack, stops));
 
 /// Numbers that are computed before a run, at most.
 pub(super) const SCALARS: usize = 64;

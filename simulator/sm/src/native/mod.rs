@@ -513,13 +513,18 @@ fn prologue(asm: &mut Assembler) {
     for register in SAVED {
         asm.push(register);
     }
-    asm.load_wide(ALL_ROWS, at(RDI, std::mem::offset_of!(Frame, rows) as i32));
-    asm.load_wide(WARPS, at(RDI, std::mem::offset_of!(Frame, warps) as i32));
-    asm.load_wide(GROUPS, at(RDI, std::mem::offset_of!(Frame, groups) as i32));
-    asm.load_wide(COUNT, at(RDI, std::mem::offset_of!(Frame, count) as i32));
+    begin_members(asm, RDI);
     asm.address(builder::CONSTANTS, std::ptr::from_ref(&NUMBERS).addr() as u64);
     asm.address(EIGHTS, lanes::eights().as_ptr().addr() as u64);
     asm.wide(Arithmetic::Xor, SKIPPED, SKIPPED);
+}
+
+/// Turns to the first member of the team.
+fn begin_members(asm: &mut Assembler, frame: General) {
+    asm.load_wide(ALL_ROWS, at(frame, std::mem::offset_of!(Frame, rows) as i32));
+    asm.load_wide(WARPS, at(frame, std::mem::offset_of!(Frame, warps) as i32));
+    asm.load_wide(GROUPS, at(frame, std::mem::offset_of!(Frame, groups) as i32));
+    asm.load_wide(COUNT, at(frame, std::mem::offset_of!(Frame, count) as i32));
 }
 
 /// Turns to a member of the team, and its first eight lanes.
@@ -586,8 +591,7 @@ fn begin_function(asm: &mut Assembler) {
         asm.load_wide(RAX, at(RDI, (std::mem::offset_of!(Frame, common) + 8 * word) as i32));
         asm.store_wide(at(RSP, (std::mem::offset_of!(access::Stack, common) + 8 * word) as i32), RAX);
     }
-    asm.load_wide(RAX, at(RDI, std::mem::offset_of!(Frame, ledger) as i32));
-    asm.store_wide(access::LEDGER, RAX);
+    asm.store_wide(access::FRAME, RDI);
 }
 
 /// What they end with.

@@ -1,8 +1,9 @@
 //! Loops whose addresses are known before each turn: see [`super::plan`].
 //!
-//! A run that ends with a branch back to its beginning is gone around by one warp of a team after the other, as long as all
-//! its lanes take the branch, and what [`super::plan`] looks at holds. Warps have no order, so that they cannot tell; how often
-//! they do is bounded, for the sake of those that wait for others.
+//! A run that ends with a branch back to its beginning is gone around by all warps of a team, one after the other in each
+//! turn, until lanes of one of them leave, or what [`super::plan`] looks at does not hold for it. (Each warp by itself would save a
+//! little, but neighbouring warps read neighbouring memory.) How often they go around is bounded, for the sake of those that
+//! wait for others.
 
 use std::ops::Range;
 
@@ -14,7 +15,8 @@ use super::liveness::Live;
 use super::loops::{Left, TURNS};
 use super::plan::Planned;
 use super::{
-    Body, Known, Translated, begin_again, begin_function, begin_member, end_function, next_eight, next_member,
+    Body, Frame, Known, Translated, begin_function, begin_member, begin_members, end_function, next_eight,
+    next_member,
 };
 
 /// A function for the loop, of the type of all compiled code. `None` if its addresses come from anything but sums and products.
@@ -25,49 +27,70 @@ pub(super) fn translate(
     live: &Live,
     uniform: &Range<u16>,
 ) -> Option<Translated> {
-    use access::{LEDGER, TAKEN, TURNS_MADE};
+    use access::{LEDGER, ROUNDS, STOPS, TAKEN};
     let (branch, ops) = ops.split_last()?;
     let known = known.get(..ops.len())?;
     let planned = Planned::of(ops, known, start, live, uniform)?;
     let mut sites = Vec::new();
     let mut asm = Assembler::default();
     begin_function(&mut asm);
-    let [member, again, eight, tell] = [(); 4].map(|()| asm.label());
+    let [round, member, eight, stays, next] = [(); 5].map(|()| asm.label());
+    asm.store_number(ROUNDS, TURNS);
+    asm.place(round);
+    begin_team(&mut asm);
+    asm.store_number(STOPS, 0);
     asm.place(member);
     begin_member(&mut asm);
-    asm.store_number(TURNS_MADE, 0);
     // Those at the loop's beginning.
     asm.store_narrow(TAKEN, GROUP);
     asm.compare_number(GROUP, -1);
-    asm.jump_if(Condition::NotZero, tell);
-    asm.place(again);
-    planned.write(&mut asm, ops, known, uniform, tell)?;
+    asm.jump_if(Condition::NotZero, stays);
+    planned.write(&mut asm, ops, known, uniform, stays)?;
     asm.place(eight);
-    let body = Body { ops, known, start, live, fault: tell, planned: Some(&planned) };
+    let remain = at(R14, std::mem::offset_of!(Left, remain) as i32);
+    let turns = at(R14, std::mem::offset_of!(Left, turns) as i32);
+    let body = Body { ops, known, start, live, fault: stays, planned: Some(&planned) };
     body.write(&mut asm, false, &mut sites, |builder| {
         take(builder, branch)?;
         let asm = &mut *builder.asm;
         next_eight(asm, eight);
-        asm.increment(TURNS_MADE);
-        asm.compare_memory(TAKEN, -1);
-        asm.jump_if(Condition::NotZero, tell);
-        asm.compare_memory(TURNS_MADE, TURNS);
-        asm.jump_if(Condition::Zero, tell);
-        begin_again(asm);
-        asm.jump(again);
+        asm.load_wide(R14, LEDGER);
+        asm.increment(turns);
+        asm.load_narrow(RAX, TAKEN);
+        asm.store_narrow(remain, RAX);
+        asm.compare_number(RAX, -1);
+        asm.jump_if(Condition::Zero, next);
+        asm.store_number(STOPS, 1);
+        asm.jump(next);
         Some(())
     })?;
-    asm.place(tell);
+    asm.place(stays);
     asm.load_wide(R14, LEDGER);
     asm.load_narrow(RAX, TAKEN);
-    asm.store_narrow(at(R14, std::mem::offset_of!(Left, remain) as i32), RAX);
-    asm.load_narrow(RAX, TURNS_MADE);
-    asm.store_narrow(at(R14, std::mem::offset_of!(Left, turns) as i32), RAX);
+    asm.store_narrow(remain, RAX);
+    asm.store_number(STOPS, 1);
+    asm.place(next);
     asm.add_number(R14, size_of::<Left>() as i32);
     asm.store_wide(LEDGER, R14);
     next_member(&mut asm, member);
+    let end = asm.label();
+    asm.load_narrow(RAX, ROUNDS);
+    asm.add_number(RAX, -1);
+    asm.store_narrow(ROUNDS, RAX);
+    asm.jump_if(Condition::Zero, end);
+    asm.compare_memory(STOPS, 0);
+    asm.jump_if(Condition::Zero, round);
+    asm.place(end);
     end_function(&mut asm);
     Some((asm.finish()?, sites))
+}
+
+/// Turns to the first member of the team, and to what is told of it.
+fn begin_team(asm: &mut Assembler) {
+    asm.load_wide(RAX, access::FRAME);
+    begin_members(asm, RAX);
+    asm.load_wide(RAX, at(RAX, std::mem::offset_of!(Frame, ledger) as i32));
+    asm.store_wide(access::LEDGER, RAX);
 }
 
 /// Adds the eight lanes at hand that take the branch to those before.
