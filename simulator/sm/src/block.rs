@@ -221,6 +221,11 @@ impl Block {
         self.cta.busy &= !(1 << index);
     }
 
+    /// Whether nobody has come to a barrier.
+    pub fn is_unused(&self, index: usize) -> bool {
+        self.cta.busy >> index & 1 == 0 && self.cta.barriers[index].arrived == 0
+    }
+
     /// BAR by lanes of a warp, whose program counters are already past it. `value` is the predicate.
     pub fn bar(&mut self, warp: usize, mask: u32, form: BarrierForm, index: usize, threads: u32, value: u32) {
         let alive = self.warps[warp].alive;

@@ -1,6 +1,7 @@
 //! Instructions that move program counters or let lanes wait.
 
 use super::block::{BARRIERS, BarrierForm, Block};
+use super::core::{TEAM, Team};
 use super::fault::FaultKind;
 use super::lanes::{each, first};
 use super::launch::Prepared;
@@ -108,6 +109,24 @@ fn row(warp: &Warp, index: RowIndex) -> Result<&[u32; 32], FaultKind> {
 /// Whether an instruction ends all lanes that come to it.
 pub(super) fn ends(op: &Micro) -> bool {
     op.extra == Step::Exit as u8 && op.kind == 0 && op.from[0] == PredicateIn::TRUE
+}
+
+/// Whether an instruction is a BAR at which every thread of the block waits, by a number that it names itself.
+fn meets_all(op: &Micro, launch: &Prepared) -> Option<usize> {
+    let plain = op.extra == Step::BarSync as u8 && op.payload & (BAR_INDEX | BAR_THREADS) == 0;
+    let (barrier, threads) = (op.payload as usize & 0xffff, op.payload as u32 >> 16);
+    let there = barrier < BARRIERS.min(launch.launch.barriers as usize);
+    (plain && threads == 0 && there).then_some(barrier)
+}
+
+/// Whether a team goes on right behind a control instruction, since it is a barrier for all threads of the block, and they are
+/// the team. `masks` are the lanes of each member that come to it.
+pub(super) fn passes(block: &Block, launch: &Prepared, op: &Micro, team: &Team, masks: &[u32; TEAM]) -> bool {
+    let Some(barrier) = meets_all(op, launch) else { return false };
+    let there = |((index, group), mask): ((usize, u32), &u32)| {
+        group == *mask && block.warps.get(index).is_some_and(|warp| warp.alive == group)
+    };
+    team.count == block.alive && block.is_unused(barrier) && team.members().zip(masks).all(there)
 }
 
 /// Executes a control instruction at `pc` for `mask`, the lanes of `group` whose guard holds.

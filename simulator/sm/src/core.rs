@@ -177,6 +177,9 @@ impl<'a> Core<'a> {
                 shared_bytes: self.launch.launch.shared_bytes.into(),
                 window: self.cta.window.into(),
                 core: std::ptr::from_mut(self).cast(),
+                threads: self.launch.thread_index.as_ptr(),
+                block: [self.cta.index[0], self.cta.index[1], self.cta.index[2], 0],
+                aligned: 0,
             },
         }
     }

@@ -395,6 +395,9 @@ impl Worker {
                     block.exit_team(&team, here + 16);
                     return Ok(done);
                 }
+                Flow::Control if control::passes(block, launch, &code[state.at], &team, &state.masks) => {
+                    pc = here + 16;
+                }
                 Flow::Control => {
                     let op = code[state.at];
                     let mut together = None;
@@ -441,7 +444,7 @@ const WARPS: usize = 32;
 
 /// Warps of a team whose registers fit into the nearest cache together.
 fn largest_team(registers: u32) -> usize {
-    const ROOM: usize = 24 << 10;
+    const ROOM: usize = 64 << 10;
     (ROOM / (size_of::<Lanes>() * registers.max(1) as usize)).clamp(1, TEAM)
 }
 

@@ -7,7 +7,7 @@ use super::super::core::Core;
 use super::super::lanes::{FULL, LANES, ballot, bit, each, first, signs, spread};
 use super::super::micro::{Flow, Micro};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::emit;
+use super::super::native::{emit, plan::Linear, special};
 use super::handlers;
 use super::memory::LOCAL_TOP;
 
@@ -99,8 +99,8 @@ handlers! {
         let rank = core.cta.window >> RANK;
         put_same(core, op, mask, rank.into())
     };
-    /// SR_TID.X, Y, Z.
-    ThreadIndex = |core, op, mask| {
+    /// SR_TID.X, Y, Z, into a uniform register or others.
+    ThreadIndex<const UNIFORM: bool> [special::thread_index, linear Linear::ThreadIndex, if !UNIFORM] = |core, op, mask| {
         let launch = core.launch;
         match launch.thread_index.get(core.warp().index as usize) {
             Some(index) => put_lanes(core, op, mask, &index[op.payload as usize % 3].0),
@@ -117,8 +117,8 @@ handlers! {
         }
         put_lanes(core, op, mask, &out)
     };
-    /// SR_CTAID.X, Y, Z.
-    BlockIndex = |core, op, mask| {
+    /// SR_CTAID.X, Y, Z, likewise.
+    BlockIndex<const UNIFORM: bool> [special::block_index, linear Linear::BlockIndex, if !UNIFORM] = |core, op, mask| {
         let value = core.cta.index[op.payload as usize % 3];
         put_same(core, op, mask, value.into())
     };

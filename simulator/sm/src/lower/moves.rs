@@ -72,19 +72,29 @@ const HOPPER_CONFIGURATION: u64 = 1 << 30;
 /// none of all 256 for illegal, and gives zero for the others that are not listed in [`special`], in clusters too.
 const UNEXPLAINED: [u8; 9] = [0x2a, 0x2c, 0x3d, 0x44, 0x86, 0x87, 0x89, 0x1c, 0x36];
 
+/// Whether an instruction writes a uniform register.
+fn is_uniform(r: &Reader<'_>) -> bool {
+    matches!(r.instruction.operands().first(), Some(Operand::UniformRegister { .. }))
+}
+
 /// The handler of a special register, with its number where the handler serves several.
 fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
     let hopper = r.instruction.arch == Arch::Sm90;
     let with = |micro: Micro, payload: u64| Ok(Micro { payload, ..micro });
+    let (thread, block) = if is_uniform(r) {
+        (r.plain_micro::<x::ThreadIndex<true>>(), r.plain_micro::<x::BlockIndex<true>>())
+    } else {
+        (r.plain_micro::<x::ThreadIndex<false>>(), r.plain_micro::<x::BlockIndex<false>>())
+    };
     match SpecialRegister(register) {
         SpecialRegister::LANEID => with(r.plain_micro::<x::LaneNumber>(), 0),
         SpecialRegister(0x20) => with(r.plain_micro::<x::ThreadIndexPacked>(), 0),
-        SpecialRegister::TID_X => with(r.plain_micro::<x::ThreadIndex>(), 0),
-        SpecialRegister::TID_Y => with(r.plain_micro::<x::ThreadIndex>(), 1),
-        SpecialRegister::TID_Z => with(r.plain_micro::<x::ThreadIndex>(), 2),
-        SpecialRegister::CTAID_X => with(r.plain_micro::<x::BlockIndex>(), 0),
-        SpecialRegister::CTAID_Y => with(r.plain_micro::<x::BlockIndex>(), 1),
-        SpecialRegister::CTAID_Z => with(r.plain_micro::<x::BlockIndex>(), 2),
+        SpecialRegister::TID_X => with(thread, 0),
+        SpecialRegister::TID_Y => with(thread, 1),
+        SpecialRegister::TID_Z => with(thread, 2),
+        SpecialRegister::CTAID_X => with(block, 0),
+        SpecialRegister::CTAID_Y => with(block, 1),
+        SpecialRegister::CTAID_Z => with(block, 2),
         SpecialRegister::SWINHI => with(r.plain_micro::<x::SharedWindow>(), 32),
         SpecialRegister(0x30) => with(r.plain_micro::<x::SharedWindow>(), 0),
         SpecialRegister(0x2e) => with(r.plain_micro::<x::LocalWindow>(), 32),
@@ -121,7 +131,7 @@ fn special(r: &Reader<'_>, register: u8) -> Read<Micro> {
 
 fn s2r(r: &mut Reader<'_>) -> Read<Micro> {
     let register = r.special(1)?;
-    let uniform = matches!(r.instruction.operands().first(), Some(Operand::UniformRegister { .. }));
+    let uniform = is_uniform(r);
     let mut micro = special(r, register)?;
     micro.d = r.to(0, 1)?;
     micro.extra = x::destination(false, uniform);

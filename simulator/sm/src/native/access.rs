@@ -166,13 +166,17 @@ pub(crate) struct Common {
     pub window: u64,
     /// The [`super::super::core::Core`], for [`aid`].
     pub core: *mut (),
+    /// Indices of the block's threads, by warps, and of the block.
+    pub threads: *const super::special::ThreadIndices,
+    pub block: [u32; 4],
+    pub aligned: u64,
 }
 
 const fn on_stack(offset: usize) -> Memory {
     at(RSP, offset as i32)
 }
 
-const fn common(offset: usize) -> Memory {
+pub(super) const fn common(offset: usize) -> Memory {
     on_stack(std::mem::offset_of!(Stack, common) + offset)
 }
 

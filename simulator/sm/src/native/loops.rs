@@ -12,7 +12,10 @@ use super::super::micro::{Micro, PredicateIn};
 use super::assembler::{Arithmetic, Assembler, Condition, Memory, R14, R15, RAX, RDI, RSP, Vector, Ymm, at};
 use super::builder::{ACTIVE, Builder, GROUP, Name, Truth};
 use super::liveness::Live;
-use super::{Frame, Known, Reach, begin_member, load_active, next_eight, next_member, prologue, restore};
+use super::plan::Linear;
+use super::{
+    Emit, Frame, Known, Reach, begin_member, load_active, next_eight, next_member, prologue, restore,
+};
 
 /// Branches of a loop at most, the one back included.
 pub(super) const PARTS: usize = 3;
@@ -100,7 +103,8 @@ const LEDGER: Memory = at(RSP, 40);
 /// A function for the loop, of the type of all compiled code.
 pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Live) -> Option<Vec<u8>> {
     use Arithmetic::{Or, Test, Xor};
-    if known.iter().any(|known| known.emit.is_some_and(|emit| emit.access.is_some())) {
+    let apart = |emit: Emit| emit.access.is_some() || emit.linear.is_some_and(Linear::is_special);
+    if known.iter().any(|known| known.emit.is_some_and(apart)) {
         return None;
     }
     let end = start + ops.len();

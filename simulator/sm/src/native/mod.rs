@@ -23,6 +23,7 @@ pub(crate) mod loops;
 mod memory;
 pub(crate) mod plan;
 mod rounds;
+pub(crate) mod special;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

@@ -11,11 +11,11 @@ use std::ops::Range;
 
 use super::super::execute::memory::{SCALE, SHARED, WIDE};
 use super::super::micro::{Micro, PredicateIn, RowIndex};
-use super::Known;
 use super::access::{self, Access, SCALARS, scalar};
 use super::assembler::{Arithmetic, Assembler, Condition, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm};
 use super::builder::{Builder, Name, Number};
 use super::liveness::Live;
+use super::{EIGHTS_LEFT, Known, special};
 
 /// How an instruction's result depends on its sources, where it does so by sums and products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,17 @@ pub(crate) enum Linear {
     Scaled,
     /// `a << payload`.
     Shifted,
+    /// A part of the block's index.
+    BlockIndex,
+    /// A part of the thread's index.
+    ThreadIndex,
+}
+
+impl Linear {
+    /// Whether only functions with a [`super::access::Stack`] can make it.
+    pub(super) fn is_special(self) -> bool {
+        matches!(self, Self::BlockIndex | Self::ThreadIndex)
+    }
 }
 
 /// Lanes of a warp.
@@ -204,7 +215,7 @@ impl<'a> Plan<'a> {
             return Some(*value);
         }
         let value = match writer {
-            None => self.look(row)?,
+            None => self.look(Builder::memory(Name::Row(row.0)))?,
             Some(number) => self.result(number, row)?,
         };
         self.values.push((key, value));
@@ -228,6 +239,13 @@ impl<'a> Plan<'a> {
             Linear::ProductSum => self.product(&op, Some(op.c), number),
             Linear::Scaled => self.shifted(op.a, shift, Some(op.b), number),
             Linear::Shifted => self.shifted(op.a, shift, None, number),
+            Linear::BlockIndex => Some(Value { first: special::block_index_at(&op), step: None }),
+            Linear::ThreadIndex => {
+                let indices = special::find_thread_indices(self.asm, EIGHTS_LEFT, &op);
+                let value = self.look(indices);
+                self.asm.number(EIGHTS_LEFT, 4);
+                value
+            }
             // The low word of the pair.
             Linear::Wide { .. } if row == op.d => self.pair(row, number + 1),
             Linear::Wide { .. } => None,
@@ -440,11 +458,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Looks whether a row rises evenly from lane to lane.
-    fn look(&mut self, row: RowIndex) -> Option<Value> {
-        let eight = |number: i32| {
-            let memory = Builder::memory(Name::Row(row.0));
-            Memory { offset: memory.offset + 32 * number, ..memory }
-        };
+    fn look(&mut self, row: Memory) -> Option<Value> {
+        let eight = |number: i32| Memory { offset: row.offset + 32 * number, ..row };
         self.asm.load_narrow(RAX, eight(0));
         self.asm.load_narrow(R14, Memory { offset: eight(0).offset + 4, ..eight(0) });
         let first = self.keep()?;
