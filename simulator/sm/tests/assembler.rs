@@ -107,6 +107,7 @@ fn all() -> Vec<(String, Vec<u8>)> {
         one("and", &|asm| asm.and_number(to, 0x3e0));
         one("test", &|asm| asm.test_byte(to, 15));
         one("mov", &|asm| asm.store_number(at(to, 8), 77));
+        one("ror", &|asm| asm.rotate_memory(at(to, 8), 8));
         one("shl", &|asm| asm.shift_left_wide(to, 32));
         one("shr", &|asm| asm.shift_right_wide(to, 11));
         one("mov", &|asm| asm.number(to, 77));

@@ -423,13 +423,15 @@ fn emit_planned(b: &mut Builder<'_>, op: &Micro, access: Access, planned: Reache
     }
     let spare = if access.stores { [b.temporary()?, b.temporary()?] } else { [Ymm(0); 2] };
     let pointer = scalar(planned.scalar);
+    let passed = b.passed() && !planned.same;
+    let offset = if passed { -8 * i32::from(access.bytes) } else { 0 };
     b.asm.load_wide(RAX, pointer);
     match (access.stores, planned.same) {
-        (true, _) => store_rising(b, &rows, words, 0, spare),
-        (false, true) => same(b, &rows[..words], 0),
-        (false, false) => rising(b, &rows, words, 0),
+        (true, _) => store_rising(b, &rows, words, offset, spare),
+        (false, true) => same(b, &rows[..words], offset),
+        (false, false) => rising(b, &rows, words, offset),
     }
-    if !planned.same {
+    if !planned.same && !passed {
         b.asm.add_number(RAX, 8 * i32::from(access.bytes));
         b.asm.store_wide(pointer, RAX);
     }

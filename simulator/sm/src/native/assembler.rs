@@ -489,6 +489,12 @@ impl Assembler {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
+    /// `memory` = itself rotated to the right, of 32 bits.
+    pub(super) fn rotate_memory(&mut self, memory: Memory, count: u8) {
+        self.general(false, &[0xc1], 1, memory.into());
+        self.byte(count);
+    }
+
     /// `to = to << count`, of 64 bits.
     pub(super) fn shift_left_wide(&mut self, to: General, count: u8) {
         self.general(true, &[0xc1], 4, Operand::Register(Ymm(to.0)));

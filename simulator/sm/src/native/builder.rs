@@ -172,6 +172,10 @@ pub(crate) struct Builder<'a> {
     start: usize,
     /// Of each the memory that it accesses, where that is known before.
     planned: &'a [Option<Reached>],
+    /// Pointers to it are already those of the next eight.
+    passed: bool,
+    /// Something was stored since its register was wanted.
+    spilled: bool,
     /// Bases of loads that were looked at.
     pub(super) looked: Looked,
     /// What is to be written behind the run.
@@ -216,6 +220,8 @@ impl<'a> Builder<'a> {
             known: &[],
             start: 0,
             planned: &[],
+            passed: false,
+            spilled: false,
             looked: Looked::default(),
             cold: Vec::new(),
             sites: Vec::new(),
@@ -240,9 +246,19 @@ impl<'a> Builder<'a> {
     }
 
     /// The same where the memory of all accesses is known before.
-    pub(super) fn plan(mut self, planned: &'a [Option<Reached>]) -> Self {
-        self.planned = planned;
+    pub(super) fn plan(mut self, planned: &'a [Option<Reached>], passed: bool) -> Self {
+        (self.planned, self.passed) = (planned, passed);
         self
+    }
+
+    /// Whether pointers to it are already those of the next eight.
+    pub(super) fn passed(&self) -> bool {
+        self.passed
+    }
+
+    /// Whether something was stored before the end, since its register was wanted.
+    pub(super) fn spilled(&self) -> bool {
+        self.spilled
     }
 
     /// The memory of the access at hand, if it is known before.
@@ -432,9 +448,16 @@ impl<'a> Builder<'a> {
 
     /// The lanes in which a branch is taken. Those that its guard keeps from it are counted.
     pub(super) fn condition(&mut self, op: &Micro) -> Result<Truth, Full> {
+        self.condition_of(op, true)
+    }
+
+    /// The same, where lanes are counted only if `counts` says so.
+    pub(super) fn condition_of(&mut self, op: &Micro, counts: bool) -> Result<Truth, Full> {
         self.time += 1;
         self.guard = self.predicate(op.guard)?;
-        self.count_skipped();
+        if counts {
+            self.count_skipped();
+        }
         let taken = match (self.guard, self.predicate(op.from[0])?) {
             (guard, Truth::Always) => guard,
             (Truth::Always, taken) => taken,
@@ -614,6 +637,7 @@ impl<'a> Builder<'a> {
                     .min_by_key(|number| rank(&self.slots[*number]))
                     .ok_or(Full)?;
                 if self.slots[victim].dirty {
+                    self.spilled = true;
                     self.write_back(victim);
                 }
                 victim

@@ -86,6 +86,10 @@ impl Names {
         self.map2(other, |a, b| a | b)
     }
 
+    fn meets(self, other: Self) -> bool {
+        self.map2(other, |a, b| a & b) != Self::NONE
+    }
+
     fn without(self, other: Self) -> Self {
         self.map2(other, |a, b| a & !b)
     }
@@ -196,11 +200,36 @@ impl Live {
         }
     }
 
-    /// What an instruction reads, and what it writes in all lanes that go on.
-    pub(super) fn names(&self, number: usize) -> [Vec<Name>; 2] {
-        self.facts
-            .get(number)
-            .map_or([Vec::new(), Vec::new()], |facts| [facts.reads.all(), facts.writes.all()])
+    /// Which instructions of a run are needed, of which the first has the number `start`: those that write what is read later
+    /// (`again`: by the branch behind them, or where it leads, to their beginning), and those that are kept. Of accesses `data` says what they read.
+    pub(super) fn needed(
+        &self,
+        start: usize,
+        count: usize,
+        again: bool,
+        kept: impl Fn(usize) -> bool,
+        data: impl Fn(usize) -> Option<Vec<Name>>,
+    ) -> Vec<bool> {
+        let before = |number: usize| self.before.get(number).copied().unwrap_or(Names::ALL);
+        let mut wanted = before(start + count);
+        if again && let Some(branch) = self.facts.get(start + count) {
+            wanted = before(start).or(branch.reads);
+        }
+        let mut needed = vec![true; count];
+        for (number, needed) in needed.iter_mut().enumerate().rev() {
+            let Some(facts) = self.facts.get(start + number) else { continue };
+            let data = data(number);
+            *needed = data.is_some() || kept(number) || facts.writes.meets(wanted);
+            if !*needed {
+                continue;
+            }
+            wanted = wanted.without(facts.writes);
+            match data {
+                Some(names) => names.into_iter().for_each(|name| wanted.add(name)),
+                None => wanted = wanted.or(facts.reads),
+            }
+        }
+        needed
     }
 
     /// Whether something may read what the name holds before the instruction of that number.

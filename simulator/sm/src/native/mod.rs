@@ -622,7 +622,7 @@ fn translate(
         planned.write(&mut asm, ops, known, uniform, general)?;
         let eight = asm.label();
         asm.place(eight);
-        let body = Body { ops, known, start: run.start, live, fault, planned: Some(&planned) };
+        let body = Body { ops, known, start: run.start, live, fault, planned: Some(&planned), passed: false };
         body.write(&mut asm, false, &mut sites, |builder| {
             next_eight(builder.asm, eight);
             builder.asm.jump(done);
@@ -646,7 +646,7 @@ fn translate(
         asm.low_byte(RAX, GROUP);
         asm.compare_number(RAX, 0xff);
         asm.jump_if(Condition::NotZero, partial);
-        let body = Body { ops, known, start, live, fault, planned: None };
+        let body = Body { ops, known, start, live, fault, planned: None, passed: false };
         body.write(&mut asm, false, &mut sites, |builder| {
             next_eight(builder.asm, eight);
             builder.asm.jump(end);
@@ -686,6 +686,8 @@ struct Body<'a> {
     fault: Label,
     /// What is known before, if all addresses are.
     planned: Option<&'a plan::Planned>,
+    /// Pointers to what it accesses are already those of the next eight.
+    passed: bool,
 }
 
 impl Body<'_> {
@@ -701,7 +703,7 @@ impl Body<'_> {
         let last_read = |name: Name| self.live.last_read(name, self.start, end);
         let mut builder = Builder::new(asm, masked, &last_read).of(self.ops, self.known, self.start);
         if let Some(planned) = self.planned {
-            builder = builder.plan(&planned.accesses);
+            builder = builder.plan(&planned.accesses, self.passed);
         }
         for (number, (op, known)) in self.ops.iter().zip(self.known).enumerate() {
             if self.planned.is_some_and(|planned| !planned.needed[number]) {

@@ -12,7 +12,9 @@ use std::ops::Range;
 use super::super::execute::memory::{SCALE, SHARED, WIDE};
 use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::access::{self, Access, SCALARS, scalar};
-use super::assembler::{Arithmetic, Assembler, Condition, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm};
+use super::assembler::{
+    Arithmetic, Assembler, Condition, General, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm,
+};
 use super::builder::{Builder, Name, Number};
 use super::liveness::Live;
 use super::{EIGHTS_LEFT, Known, special};
@@ -88,6 +90,8 @@ pub(super) struct Planned {
     pub accesses: Vec<Option<Reached>>,
     /// Whether it is executed: others only led to addresses.
     pub needed: Vec<bool>,
+    /// The same where a loop's next turn follows.
+    pub needed_again: Vec<bool>,
 }
 
 impl Planned {
@@ -105,8 +109,17 @@ impl Planned {
         let mut asm = Assembler::default();
         let fail = asm.label();
         let accesses = Plan::new(&mut asm, ops, known, uniform, fail).write()?;
-        let needed = needed(ops, &accesses, start, live);
-        Some(Self { accesses, needed })
+        // Lanes that a guard excludes are counted.
+        let guarded = |number: usize| ops[number].kind & Micro::GUARDED != 0;
+        let data = |number: usize| {
+            accesses[number].map(|Reached { access, .. }| {
+                let words = if access.stores { u16::from(access.bytes / 4) } else { 0 };
+                (0..words).map(|word| Name::Row(ops[number].b.0 + word)).collect()
+            })
+        };
+        let [needed, needed_again] =
+            [false, true].map(|again| live.needed(start, ops.len(), again, guarded, data));
+        Some(Self { accesses, needed, needed_again })
     }
 
     /// Writes what is executed before.
@@ -135,6 +148,8 @@ struct Plan<'a> {
     /// What registers, and pairs of them, hold before an instruction.
     values: Vec<((u16, Option<usize>), Value)>,
     pairs: Vec<((u16, Option<usize>), Value)>,
+    /// Products of 64 bits, by the places of their factors.
+    products: Vec<((Memory, Memory, bool), Value)>,
 }
 
 impl<'a> Plan<'a> {
@@ -145,7 +160,17 @@ impl<'a> Plan<'a> {
         uniform: &'a Range<u16>,
         fail: Label,
     ) -> Self {
-        Self { asm, ops, known, uniform, fail, scalars: 0, values: Vec::new(), pairs: Vec::new() }
+        Self {
+            asm,
+            ops,
+            known,
+            uniform,
+            fail,
+            scalars: 0,
+            values: Vec::new(),
+            pairs: Vec::new(),
+            products: Vec::new(),
+        }
     }
 
     /// Writes the code for all accesses of a run; what they are, by instruction. `None` if addresses come from anything else.
@@ -421,40 +446,50 @@ impl<'a> Plan<'a> {
     /// `a * b + c` of 64 bits.
     fn wide(&mut self, op: &Micro, signed: bool, number: usize) -> Option<Value> {
         let (a, b) = self.factors(op, number)?;
-        let c = if op.c == RowIndex::ZERO { None } else { Some(self.pair(op.c, number)?) };
-        self.stays_in_range(a, signed);
-        let factor = |plan: &mut Self| {
-            if signed { plan.asm.load_signed(R14, b.first) } else { plan.asm.load_narrow(R14, b.first) }
-        };
-        if signed {
-            self.asm.load_signed(RAX, a.first)
-        } else {
-            self.asm.load_narrow(RAX, a.first)
+        let product = self.wide_product(a, b, signed)?;
+        if op.c == RowIndex::ZERO {
+            return Some(product);
         }
-        factor(self);
-        self.asm.multiply(RAX, R14);
-        if let Some(c) = c {
-            self.asm.wide_memory(Arithmetic::Add, RAX, c.first);
-        }
-        let first = self.keep()?;
-        let more = c.and_then(|c| c.step);
-        let step = if a.step.is_some() || more.is_some() {
-            match a.step {
-                Some(step) => {
-                    self.asm.load_signed(RAX, step);
-                    factor(self);
-                    self.asm.multiply(RAX, R14);
-                }
-                None => self.asm.wide(Arithmetic::Xor, RAX, RAX),
-            }
-            if let Some(more) = more {
-                self.asm.wide_memory(Arithmetic::Add, RAX, more);
-            }
-            Some(self.keep()?)
-        } else {
-            None
+        let c = self.pair(op.c, number)?;
+        let first = self.wide_sum(product.first, c.first)?;
+        let step = match (product.step, c.step) {
+            (Some(a), Some(c)) => Some(self.wide_sum(a, c)?),
+            (one, other) => one.or(other),
         };
         Some(Value { first, step })
+    }
+
+    fn wide_sum(&mut self, a: Memory, b: Memory) -> Option<Memory> {
+        self.asm.load_wide(RAX, a);
+        self.asm.wide_memory(Arithmetic::Add, RAX, b);
+        self.keep()
+    }
+
+    /// `a * b` of 64 bits, where `b` is the same in all lanes. Addresses of several arrays are often made of one product.
+    fn wide_product(&mut self, a: Value, b: Value, signed: bool) -> Option<Value> {
+        let key = (a.first, b.first, signed);
+        if let Some((_, product)) = self.products.iter().find(|(known, _)| *known == key) {
+            return Some(*product);
+        }
+        self.stays_in_range(a, signed);
+        let extend = |asm: &mut Assembler, to: General, from: Memory| {
+            if signed { asm.load_signed(to, from) } else { asm.load_narrow(to, from) }
+        };
+        extend(self.asm, RAX, a.first);
+        extend(self.asm, R14, b.first);
+        self.asm.multiply(RAX, R14);
+        let first = self.keep()?;
+        let step = match a.step {
+            Some(step) => {
+                self.asm.load_signed(RAX, step);
+                self.asm.multiply(RAX, R14);
+                Some(self.keep()?)
+            }
+            None => None,
+        };
+        let product = Value { first, step };
+        self.products.push((key, product));
+        Some(product)
     }
 
     /// Looks whether a row rises evenly from lane to lane.
@@ -563,37 +598,4 @@ impl<'a> Plan<'a> {
         self.asm.place(apart);
         Some(())
     }
-}
-
-/// Which instructions of a run are needed where addresses are known.
-fn needed(ops: &[Micro], accesses: &[Option<Reached>], start: usize, live: &Live) -> Vec<bool> {
-    // What is read before it is written again, and what is written first, from the instruction at hand on.
-    let (mut wanted, mut replaced) = (Vec::new(), Vec::new());
-    let mut out = vec![false; ops.len()];
-    for (number, op) in ops.iter().enumerate().rev() {
-        let [reads, writes] = live.names(start + number);
-        let lives = |name: &Name| {
-            wanted.contains(name) || !replaced.contains(name) && live.lives(*name, start + ops.len())
-        };
-        // Lanes that guards exclude are counted.
-        let guarded = op.kind & Micro::GUARDED != 0;
-        let access = accesses[number].map(|reached| reached.access);
-        out[number] = access.is_some() || guarded || writes.iter().any(lives);
-        if !out[number] {
-            continue;
-        }
-        if !guarded {
-            wanted.retain(|name| !writes.contains(name));
-            replaced.extend(writes);
-        }
-        match access {
-            // Of an access only what it stores.
-            Some(access) if access.stores => {
-                wanted.extend((0..u16::from(access.bytes / 4)).map(|word| Name::Row(op.b.0 + word)));
-            }
-            Some(_) => {}
-            None => wanted.extend(reads),
-        }
-    }
-    out
 }

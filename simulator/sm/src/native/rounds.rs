@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::super::micro::Micro;
 use super::access;
-use super::assembler::{Arithmetic, Assembler, Condition, R14, RAX, Ymm, at};
-use super::builder::{Builder, GROUP, Truth};
+use super::assembler::{Arithmetic, Assembler, Condition, Label, R14, RAX, Vector, Ymm, at};
+use super::builder::{Builder, GROUP, Name, Truth};
 use super::liveness::Live;
 use super::loops::{Left, TURNS};
 use super::plan::Planned;
@@ -34,7 +34,7 @@ pub(super) fn translate(
     let mut sites = Vec::new();
     let mut asm = Assembler::default();
     begin_function(&mut asm);
-    let [round, member, eight, stays, next] = [(); 5].map(|()| asm.label());
+    let [round, member, eight, leaves, turned, stays, next] = [(); 7].map(|()| asm.label());
     asm.store_number(ROUNDS, TURNS);
     asm.place(round);
     begin_team(&mut asm);
@@ -49,11 +49,22 @@ pub(super) fn translate(
     asm.place(eight);
     let remain = at(R14, std::mem::offset_of!(Left, remain) as i32);
     let turns = at(R14, std::mem::offset_of!(Left, turns) as i32);
-    let body = Body { ops, known, start, live, fault: stays, planned: Some(&planned) };
+    let quick = Quick { ops, known, start, live, planned: &planned, branch };
+    let mut trial = Assembler::default();
+    let nowhere = trial.label();
+    let passed = quick.write(&mut trial, nowhere).is_some();
+    if passed {
+        quick.write(&mut asm, leaves)?;
+        next_eight(&mut asm, eight);
+        asm.jump(turned);
+    }
+    asm.place(leaves);
+    let body = Body { ops, known, start, live, fault: stays, planned: Some(&planned), passed };
     body.write(&mut asm, false, &mut sites, |builder| {
         take(builder, branch)?;
         let asm = &mut *builder.asm;
         next_eight(asm, eight);
+        asm.place(turned);
         asm.load_wide(R14, LEDGER);
         asm.increment(turns);
         asm.load_narrow(RAX, TAKEN);
@@ -97,7 +108,7 @@ fn begin_team(asm: &mut Assembler) {
 fn take(b: &mut Builder<'_>, branch: &Micro) -> Option<()> {
     let taken = b.condition(branch).ok()?;
     let (Truth::Where(mask) | Truth::Unless(mask)) = taken else { return None };
-    b.asm.vector_one(super::assembler::Vector::VMOVMSKPS, Ymm(RAX.0), mask);
+    b.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask);
     if taken == Truth::Unless(mask) {
         b.asm.not(RAX);
     }
@@ -107,4 +118,52 @@ fn take(b: &mut Builder<'_>, branch: &Micro) -> Option<()> {
     b.asm.narrow(Arithmetic::Or, R14, RAX);
     b.asm.store_narrow(access::TAKEN, R14);
     Some(())
+}
+
+/// A turn of eight lanes that all take the branch: they leave only what the next turn reads. Where one does not, nothing has
+/// happened yet but that pointers have moved on.
+struct Quick<'a> {
+    ops: &'a [Micro],
+    known: &'a [Known],
+    start: usize,
+    live: &'a Live,
+    planned: &'a Planned,
+    branch: &'a Micro,
+}
+
+impl Quick<'_> {
+    /// Writes it; lanes that do not all take the branch go to `leaves`. `None` if something would happen before that.
+    fn write(&self, asm: &mut Assembler, leaves: Label) -> Option<()> {
+        let end = self.start + self.ops.len();
+        let stores = self
+            .known
+            .iter()
+            .any(|known| known.emit.and_then(|emit| emit.access).is_some_and(|access| access.stores));
+        let guarded = self.ops.iter().any(|op| op.kind & Micro::GUARDED != 0);
+        if stores || guarded {
+            return None;
+        }
+        let last_read = |name: Name| self.live.last_read(name, self.start, end + 1);
+        let mut b = Builder::new(asm, false, &last_read)
+            .of(self.ops, self.known, self.start)
+            .plan(&self.planned.accesses, false);
+        for ((op, known), needed) in self.ops.iter().zip(self.known).zip(&self.planned.needed_again) {
+            if *needed {
+                b.emit(op, known.emit?).ok()?;
+            } else {
+                b.leave_out();
+            }
+        }
+        let taken = b.condition_of(self.branch, false).ok()?;
+        let (Truth::Where(mask) | Truth::Unless(mask)) = taken else { return None };
+        b.asm.vector_one(Vector::VMOVMSKPS, Ymm(RAX.0), mask);
+        b.asm.compare_number(RAX, if taken == Truth::Where(mask) { 0xff } else { 0 });
+        b.asm.jump_if(Condition::NotZero, leaves);
+        if b.spilled() || b.has_cold() {
+            return None;
+        }
+        b.finish(|name| self.live.lives(name, self.start));
+        b.asm.rotate_memory(access::TAKEN, 8);
+        Some(())
+    }
 }
