@@ -25,6 +25,9 @@ pub(super) struct Site {
     pub destination: RowIndex,
 }
 
+/// Accesses of compiled code, each at a place of its own that the code knows.
+pub(super) type Sites = Vec<Box<Site>>;
+
 /// What a call finds on the stack: what [`super::builder::Builder`] saved, above it what functions for runs keep there.
 #[derive(Debug)]
 #[repr(C)]

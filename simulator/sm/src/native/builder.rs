@@ -9,7 +9,7 @@
 
 use super::super::micro::{Micro, PredicateIn, PredicateOut, RowIndex};
 use super::access::{Access, Base, Cold, Looked};
-use super::aid::{Aid, Site};
+use super::aid::{Aid, Site, Sites};
 use super::assembler::{
     Arithmetic, Assembler, Condition, General, Label, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDI,
     RDX, RSI, RSP, Vector, Ymm, at,
@@ -181,7 +181,7 @@ pub(crate) struct Builder<'a> {
     /// What is to be written behind the run.
     pub(super) cold: Vec<Cold>,
     /// What calls for accesses are given, for as long as the code is there.
-    pub(super) sites: Vec<Box<Site>>,
+    pub(super) sites: Sites,
     calls: Vec<Call>,
 }
 

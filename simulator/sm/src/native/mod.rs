@@ -2,16 +2,24 @@
 //!
 //! A handler computes one instruction for 32 lanes, and leaves its result in memory. A compiled run takes eight lanes through
 //! many instructions, with what they compute in vector registers, then the next eight. It may do so because what is
-//! compiled concerns each lane alone: arithmetic, comparisons, selections.
+//! compiled concerns each lane alone: arithmetic, comparisons, selections, and memory as far as no lane of the warp finds there what
+//! another one stores. Where one might, the run is cut into [`parts`], of which all lanes have gone through one before
+//! the next begins.
 //!
 //! The way of an instruction stays the one that the crate's root describes. Its handler, in [`super::execute`], names what it
 //! becomes here: a function of [`emit`], which has a [`builder::Builder`] and an [`assembler::Assembler`] to write with. What
 //! has no such function ends a run, and so does whatever is jumped to. The first micro-operation of a run gets another
 //! handler, [`enter`]; all others stay, so that code may be entered anywhere, and stops wherever it has to.
 //!
+//! Loads and stores look at their addresses themselves, by eight lanes ([`access`]), and call what looks further, or the handler,
+//! where those lie otherwise than most do, or where there is a fault to be found ([`aid`]). Where addresses are made of the
+//! thread's number by sums and products, as they mostly are, they are looked at once for a whole warp, before it begins
+//! ([`plan`]). Loops of arithmetic stay in registers ([`loops`]); those with loads and stores whose addresses are known before each
+//! turn are gone around without coming back ([`rounds`]).
+//!
 //! Compiled code is as good as the handlers bit for bit, and counts the same instructions, with one exception that
-//! [`loops`] tells. Where the system does not let memory be
-//! executed, or the processor has no AVX2, there is none.
+//! [`loops`] tells. A fault is the one that handlers would find: the first in the order of instructions of the warp that runs
+//! first. Where the system does not let memory be executed, or the processor has no AVX2, there is none.
 
 pub(crate) mod access;
 mod aid;
@@ -218,7 +226,7 @@ struct Compiled {
     memory: Option<Executable>,
     live: Option<liveness::Live>,
     /// What the code refers to.
-    sites: Vec<Box<aid::Site>>,
+    sites: aid::Sites,
 }
 
 impl Runs {
@@ -498,7 +506,7 @@ unsafe fn go_around(core: &mut Core<'_>, op: &Micro, around: &Loop, code: Native
 }
 
 /// The code of a run, and what it refers to.
-type Translated = (Vec<u8>, Vec<Box<aid::Site>>);
+type Translated = (Vec<u8>, aid::Sites);
 
 const SAVED: [General; 6] = [RBX, RBP, R12, R13, R14, R15];
 
@@ -696,7 +704,7 @@ impl Body<'_> {
         &self,
         asm: &mut Assembler,
         masked: bool,
-        sites: &mut Vec<Box<aid::Site>>,
+        sites: &mut aid::Sites,
         follow: impl FnOnce(&mut Builder<'_>) -> Option<()>,
     ) -> Option<()> {
         let end = self.start + self.ops.len();

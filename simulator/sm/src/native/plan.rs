@@ -563,9 +563,9 @@ impl<'a> Plan<'a> {
         }
         let one = Reached { scalar: 0, same, access };
         if wide {
-            self.asm.load_wide(RAX, base.first)
+            self.asm.load_wide(RAX, base.first);
         } else {
-            self.asm.load_narrow(RAX, base.first)
+            self.asm.load_narrow(RAX, base.first);
         }
         if access.space == SHARED && scale != 0 {
             self.asm.shift_left(RAX, scale);
