@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cluster::{Cluster, RANK};
 use super::core::Team;
-use super::lanes::{Lanes, each};
+use super::lanes::{Lanes, count, each};
 use super::launch::Prepared;
 use super::warp::{BARRIER, CLUSTER, Warp};
 
@@ -250,19 +250,26 @@ impl Block {
 
     /// Ends the lanes of a team, which came to an EXIT before `next`.
     pub fn exit_team(&mut self, team: &Team, next: u64) {
-        for (index, group) in team.members() {
-            if group == self.warps[index].alive && self.cta.busy == 0 {
-                self.leave_cluster(index, group);
-            }
-            let warp = &mut self.warps[index];
-            if group == warp.alive && self.cta.busy == 0 {
-                // Nobody is left that could wait for them.
+        let whole = |(index, group): (usize, u32)| self.warps[index].alive == group;
+        if self.cta.busy == 0 && team.members().all(whole) {
+            // Nobody is left in their warps, and nobody waits for them.
+            let (mut threads, mut arrived) = (0, 0);
+            let phase = self.cta.cluster.phase();
+            for (index, group) in team.members() {
+                let warp = &mut self.warps[index];
+                threads += count(group);
+                if warp.cluster_arrived != 0 && warp.cluster_phase == phase {
+                    arrived += count(warp.cluster_arrived & group);
+                }
                 warp.end();
-                self.alive -= 1;
-            } else {
-                warp.set_pc(group, next);
-                self.exit(index, group);
             }
+            self.alive -= team.count;
+            self.cta.cluster.leave(threads, arrived);
+            return;
+        }
+        for (index, group) in team.members() {
+            self.warps[index].set_pc(group, next);
+            self.exit(index, group);
         }
     }
 

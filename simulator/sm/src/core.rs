@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use super::block::Cta;
 use super::fault::FaultKind;
-use super::lanes::{FULL, LANES, Lanes, bit, blend, first, map};
+use super::lanes::{FULL, LANES, Lanes, bit, blend, count, first, map};
 use super::launch::Prepared;
 use super::micro::{ExecuteOne, Flow, Level, Micro, PredicateIn, PredicateOut, RowIndex};
 use super::run::Chain;
@@ -66,7 +66,7 @@ impl Team {
 
     /// Lanes that run.
     pub fn lanes(&self) -> u64 {
-        self.groups.iter().take(self.count).map(|group| u64::from(group.count_ones())).sum()
+        self.groups.iter().take(self.count).map(|group| u64::from(count(*group))).sum()
     }
 }
 

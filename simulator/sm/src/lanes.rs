@@ -30,6 +30,12 @@ pub(crate) const fn first(mask: u32) -> usize {
     (mask.trailing_zeros() & 31) as usize
 }
 
+/// How many lanes are in a mask. Mostly all are; to count bits takes a dozen instructions where there is not one for it.
+#[inline(always)]
+pub(crate) const fn count(mask: u32) -> u32 {
+    if mask == FULL { LANES as u32 } else { mask.count_ones() }
+}
+
 /// The lanes of a mask, lowest first.
 #[inline(always)]
 pub(crate) fn each(mut mask: u32) -> impl Iterator<Item = usize> {

@@ -89,13 +89,21 @@ macro_rules! run {
 use run;
 
 use super::fault::FaultKind;
-use super::micro::Flow;
+use super::micro::{Flow, Micro};
 
 handlers! {
     /// Does nothing.
     Nothing = |_core, _op, _mask| Flow::Next;
     /// Leaves the loop for [`crate::control`].
-    Control = |_core, _op| Flow::Control;
+    Control = |core, op| {
+        // Where its guard keeps all lanes from it there is nothing to leave for.
+        let skipped = core.skipped;
+        if op.kind & Micro::GUARDED != 0 && core.masks(op).iter().take(core.team.count).all(|mask| *mask == 0) {
+            return Flow::Next;
+        }
+        core.skipped = skipped;
+        Flow::Control
+    };
     /// Raises a fault that lowering found.
     Faulting = |core, op, _mask| {
         let kind = core.faults.get(op.payload as usize).cloned().unwrap_or(FaultKind::UnknownInstruction);
