@@ -211,8 +211,16 @@ impl<'a> Plan<'a> {
     /// The last instruction before `before` that writes a row.
     fn writer(&self, row: RowIndex, before: usize) -> Option<usize> {
         (0..before).rev().find(|number| {
-            let access = self.known[*number].emit.and_then(|emit| emit.access);
-            super::writes(&self.ops[*number], access).any(|name| name == Name::Row(row.0))
+            let op = &self.ops[*number];
+            let emit = self.known[*number].emit;
+            let rows = match (emit.and_then(|emit| emit.access), emit.and_then(|emit| emit.linear)) {
+                (Some(access), _) if access.stores => 0,
+                (Some(access), _) => u16::from(access.bytes / 4),
+                (None, Some(Linear::Rows)) => op.extra.into(),
+                (None, Some(Linear::Wide { .. }) | None) => 2,
+                (None, Some(_)) => 1,
+            };
+            (op.d.0..op.d.0 + rows).contains(&row.0)
         })
     }
 

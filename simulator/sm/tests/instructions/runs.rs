@@ -165,6 +165,10 @@ fn access_evenly(f: &mut Frame, state: &mut u64) {
     let global = |size| [(FieldId::Wide64, ".E"), (FieldId::Size, size)];
     let pass_shared = address(PASS_SHARED[0], false, PASSED + near);
     let pass_global = address(PASS_GLOBAL, true, near);
+    // The register below a base may be written, which is no concern of the base.
+    if choice >> 32 & 3 == 0 {
+        f.mov(PASS_GLOBAL + 1, 0);
+    }
     match choice % 7 {
         0 => f.push(Op::Sts, &shared(".128"), &[address(SHARED[1], false, STORED), data]),
         1 => f.push(Op::Ldg, &global(size), &[data, address(GLOBAL[wider], true, 16 + offset)]),
