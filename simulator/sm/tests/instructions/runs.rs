@@ -49,6 +49,8 @@ const GLOBAL: [u8; 3] = [8, 10, 12];
 /// for all.
 const PASS_GLOBAL: u8 = 24;
 const PASS_SHARED: [u8; 2] = [26, 27];
+/// Addresses that are computed right before.
+const COMPUTED: u8 = 28;
 /// How often the thread goes around, and where its results go.
 const TURNS: u8 = 14;
 const TO: u8 = 16;
@@ -168,6 +170,34 @@ fn access_evenly(f: &mut Frame, state: &mut u64) {
     // The register below a base may be written, which is no concern of the base.
     if choice >> 32 & 3 == 0 {
         f.mov(PASS_GLOBAL + 1, 0);
+    }
+    // Bases may be computed right before.
+    let (low, high) = (COMPUTED, COMPUTED + 1);
+    let product = |f: &mut Frame, op, fields: &[_], by: u64, more: u8| {
+        let carry = if op == Op::ImadWide { Some(predicate(7)) } else { None };
+        let to = [register(low)].into_iter().chain(carry);
+        let operands: Vec<_> = to.chain([register(0), immediate(by), register(more)]).collect();
+        f.push(op, fields, &operands);
+    };
+    if choice >> 36 & 1 == 0 {
+        match choice >> 37 & 3 {
+            // Numbers of threads, four bytes each, which rise by 256 and fall by 252.
+            0 => product(f, Op::ImadWide, &[(FieldId::Signed, "")], u64::from(252u32.wrapping_neg()), 2),
+            // Eight bytes each.
+            1 => product(f, Op::ImadWide, &[(FieldId::Signed, ".U32")], 4, GLOBAL[0]),
+            2 => product(f, Op::Imad, &[], 4, 255),
+            _ => product(f, Op::Imad, &[], 12, SHARED[0]),
+        }
+        match choice >> 37 & 3 {
+            0 => f.push(Op::Ldg, &global(""), &[data, address(low, true, 16 + offset)]),
+            1 => f.push(Op::Ldg, &global(".64"), &[data, address(low, true, 16 + 2 * offset)]),
+            2 => f.push(Op::Lds, &shared(""), &[data, address(low, false, 16 + offset)]),
+            _ => f.push(Op::Lds, &shared(".128"), &[data, address(low, false, 16 + 4 * (offset & !15))]),
+        }
+        if choice >> 40 & 7 == 0 {
+            f.mov(high, choice >> 44);
+        }
+        return;
     }
     match choice % 7 {
         0 => f.push(Op::Sts, &shared(".128"), &[address(SHARED[1], false, STORED), data]),
