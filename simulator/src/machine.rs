@@ -21,7 +21,7 @@ use crate::{
     memory::{Backing, BackingError, PAGE, unmap_for_client},
     profile::Profile,
     rm::{Gpu, Kernel, MapContext},
-    sm::Observe,
+    sm::{Compile, Observe},
     source::{CubinError, Program},
     uvm::ClientView,
 };
@@ -66,6 +66,7 @@ pub struct Builder {
     reporting: FaultReporting,
     uvm_needs_mm: bool,
     seed: Option<u64>,
+    compile: Compile,
 }
 
 impl Builder {
@@ -121,6 +122,12 @@ impl Builder {
         self
     }
 
+    /// What of kernels becomes code of this computer. What is executed often, if not called; kernels do the same either way.
+    pub fn compile(mut self, compile: Compile) -> Self {
+        self.compile = compile;
+        self
+    }
+
     /// Builds the machine.
     pub fn build(self) -> Result<Arc<Machine>, BuildError> {
         let branch =
@@ -141,7 +148,7 @@ impl Builder {
                 profile.reserved_vram_bytes = 0;
             }
             let profile = Arc::new(profile);
-            let interpreter = Interpreter::new(&profile, self.seed);
+            let interpreter = Interpreter::new(&profile, self.seed, self.compile);
             let host = Host::new(Arc::clone(&profile), Arc::new(interpreter));
             host.set_fault_reporting(self.reporting);
             gpus.push(Gpu::new(index, place, profile, host)?);
@@ -208,6 +215,7 @@ impl Machine {
             reporting: FaultReporting::AtOnce,
             uvm_needs_mm: true,
             seed: None,
+            compile: Compile::default(),
         }
     }
 

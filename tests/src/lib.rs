@@ -10,5 +10,6 @@ mod place;
 pub mod probe;
 pub mod questions;
 pub mod raw;
+pub mod recipe;
 
 pub use place::{DEADLINE, DRIVER, Place, skip};

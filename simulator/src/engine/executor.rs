@@ -98,10 +98,11 @@ impl fmt::Debug for Interpreter {
 impl Interpreter {
     /// For GPUs of that profile, on all threads of the machine. With a seed everything is executed by one thread, in an
     /// order that the seed decides.
-    pub fn new(profile: &Profile, seed: Option<u64>) -> Self {
+    pub fn new(profile: &Profile, seed: Option<u64>, compile: sm::Compile) -> Self {
         let limits = profile.generation.limits();
         let configuration = sm::Configuration {
             seed,
+            compile,
             multiprocessors: profile.sm_count(),
             warps: profile.warps_per_sm,
             blocks: profile.blocks_per_sm,
