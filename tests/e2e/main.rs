@@ -18,3 +18,4 @@ mod silicon;
 mod snapshots;
 mod structure;
 mod textures;
+mod tinygrad;
