@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fixtures::tinygrad::{self, Digest, Expected, Kernel, Summary};
 use nv_driver::{Argument, Buffer, Device, Module};
-use nv_simulator::profile::Profile;
-use tests::Place;
+use nv_simulator::{machine::Machine, profile::Profile, sm::Compile};
+use tests::{DRIVER, Place};
 
 /// Buffers begin at multiples of it, as tinygrad's allocations do.
 const ALIGNMENT: usize = 256;
@@ -50,15 +50,16 @@ fn run(device: &Device, memory: &Buffer<u8>, cubin: &[u8], kernel: &Kernel) -> R
     Ok(())
 }
 
-#[test]
-fn every_kernel_leaves_what_its_source_leaves_on_the_host() {
+/// Runs all kernels, with that much of them compiled.
+fn every_kernel_leaves_what_its_source_leaves_on_the_host(compile: Compile) {
     let cubins: BTreeMap<_, _> = fixtures::pack::read("tinygrad_cubins").unwrap().into_iter().collect();
     let kernels = tinygrad::kernels().unwrap();
     assert_eq!(kernels.len(), cubins.len());
     let room = |kernel: &Kernel| -> usize {
         kernel.buffers.iter().map(|buffer| (buffer.shift + buffer.bytes()).next_multiple_of(ALIGNMENT)).sum()
     };
-    Place::simulated("tinygrad", &[Profile::ad102()]).run(|place| {
+    let machine = Machine::builder().driver(DRIVER).compile(compile);
+    Place::simulated_by("tinygrad", &[Profile::ad102()], machine).run(|place| {
         let device = place.device(0);
         let memory = device.visible::<u8>(kernels.iter().map(room).max().unwrap()).unwrap();
         let mut wrong = Vec::new();
@@ -72,4 +73,14 @@ fn every_kernel_leaves_what_its_source_leaves_on_the_host() {
         }
         assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), kernels.len(), wrong.join("\n"));
     });
+}
+
+#[test]
+fn handlers_leave_what_sources_leave_on_the_host() {
+    every_kernel_leaves_what_its_source_leaves_on_the_host(Compile::Never);
+}
+
+#[test]
+fn compiled_code_leaves_what_sources_leave_on_the_host() {
+    every_kernel_leaves_what_its_source_leaves_on_the_host(Compile::Always);
 }
