@@ -3,6 +3,7 @@
 mod algorithms;
 mod branches;
 mod clusters;
+mod corpus;
 mod corruption;
 mod data;
 mod device;

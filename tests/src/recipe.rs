@@ -230,10 +230,16 @@ pub fn made_up(info: &KernelInfo) -> Vec<Recipe> {
     [Filling::Small, Filling::Floats, Filling::Doubles, Filling::Halves].into_iter().map(of).collect()
 }
 
+/// What a buffer held before a launch, and after it.
+pub type Left = (Vec<u32>, Vec<u32>);
+
 /// A launch under way, or over.
 #[derive(Debug)]
 pub struct Launched {
-    buffers: Vec<(Vec<u32>, Buffer<u32>)>,
+    /// All buffers of the launch, one after the other: allocating each by itself takes longer than most launches.
+    memory: Option<Buffer<u32>>,
+    /// Where each begins, in words, and what it held before.
+    buffers: Vec<(usize, Vec<u32>)>,
 }
 
 impl Launched {
@@ -241,36 +247,47 @@ impl Launched {
     ///
     /// # Errors
     /// As [`Buffer::to_vec`].
-    pub fn read(self) -> Result<Vec<(Vec<u32>, Vec<u32>)>, Error> {
-        self.buffers.into_iter().map(|(before, buffer)| Ok((before, buffer.to_vec()?))).collect()
+    pub fn read(self) -> Result<Vec<Left>, Error> {
+        let Some(memory) = self.memory else { return Ok(Vec::new()) };
+        let all = memory.to_vec()?;
+        let after = |(at, before): (usize, Vec<u32>)| {
+            let after = all[at..][..before.len()].to_vec();
+            (before, after)
+        };
+        Ok(self.buffers.into_iter().map(after).collect())
     }
 }
 
-/// Launches a kernel, and does not wait for it. Dynamic shared memory and blocks are as the recipe says, or as the kernel's
-/// description allows.
+/// Words to whose multiples buffers begin, as the allocations of NVIDIA's libraries do.
+const ALIGNED: usize = 64;
+
+/// Launches a kernel. Dynamic shared memory and blocks are as the recipe says, or as the kernel's description allows.
 ///
 /// # Errors
 /// As allocating and launching.
 pub fn launch(device: &Device, kernel: &Kernel, recipe: &Recipe) -> Result<Launched, Error> {
-    let mut seed = 1;
-    let mut buffers: Vec<(Vec<u32>, Buffer<u32>)> = Vec::new();
-    let mut arguments = Vec::new();
-    for parts in &recipe.arguments {
-        let mut bytes = Vec::new();
-        for part in parts {
-            match part {
-                Part::Bytes(own) => bytes.extend(own),
-                Part::Buffer(filling, count) => {
-                    let words = filling.words(*count, seed);
-                    seed += 1;
-                    let buffer = device.buffer_from(&words)?;
-                    bytes.extend(buffer.address().to_le_bytes());
-                    buffers.push((words, buffer));
-                }
-            }
+    let mut all = Vec::new();
+    let mut buffers: Vec<(usize, Vec<u32>)> = Vec::new();
+    for part in recipe.arguments.iter().flatten() {
+        if let Part::Buffer(filling, count) = part {
+            let words = filling.words(*count, buffers.len() as u64 + 1);
+            buffers.push((all.len(), words.clone()));
+            all.extend(words);
+            all.resize(all.len().next_multiple_of(ALIGNED), 0);
         }
-        arguments.push(Argument::bytes(bytes));
     }
+    let memory = if all.is_empty() { None } else { Some(device.buffer_from(&all)?) };
+    let base = memory.as_ref().map_or(0, Buffer::address);
+    let mut addresses = buffers.iter().map(|(at, _)| base + 4 * *at as u64);
+    let mut bytes = |part: &Part| match part {
+        Part::Bytes(own) => own.clone(),
+        Part::Buffer(..) => addresses.next().unwrap_or_default().to_le_bytes().into(),
+    };
+    let arguments: Vec<Argument> = recipe
+        .arguments
+        .iter()
+        .map(|parts| Argument::bytes(parts.iter().flat_map(&mut bytes).collect::<Vec<u8>>()))
+        .collect();
     let info = kernel.info();
     let block = recipe.block.or(info.required_threads).unwrap_or_else(|| {
         let most = info.max_threads.map_or(128, |most| most.iter().product());
@@ -280,7 +297,7 @@ pub fn launch(device: &Device, kernel: &Kernel, recipe: &Recipe) -> Result<Launc
     let (cluster, cooperative) = (recipe.cluster, recipe.cooperative);
     let options = LaunchOptions { dynamic_shared: shared, cluster, cooperative };
     kernel.launch_with(recipe.grid, block, &options, &arguments)?;
-    Ok(Launched { buffers })
+    Ok(Launched { memory, buffers })
 }
 
 /// FNV-1a of the bytes of words.
@@ -290,8 +307,8 @@ pub fn digest(words: &[u32]) -> u64 {
 }
 
 /// What a launch left, in a line: for each buffer the digest of its words and how many of them were changed.
-pub fn line(left: &[(Vec<u32>, Vec<u32>)]) -> String {
-    let buffer = |(before, after): &(Vec<u32>, Vec<u32>)| {
+pub fn line(left: &[Left]) -> String {
+    let buffer = |(before, after): &Left| {
         let changed = before.iter().zip(after).filter(|(before, after)| before != after).count();
         format!(" {:016x}:{changed}", digest(after))
     };
