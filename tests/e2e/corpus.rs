@@ -107,6 +107,11 @@ const NEAR: [(&str, f64); 4] = [("f64", 1e-13), ("f32", 2e-5), ("f16", 4e-3), ("
 /// The same of single precision under fast mathematics.
 const NEAR_UNDER_FAST_MATHEMATICS: f64 = 2e-3;
 
+/// The architectures, each with a GPU that runs its code.
+fn places() -> [(&'static str, Profile); 3] {
+    [("sm_80", Profile::ga102()), ("sm_89", Profile::ad102()), ("sm_90", Profile::h200())]
+}
+
 /// What a launch left in each buffer.
 type Left = Vec<Vec<u32>>;
 
@@ -249,7 +254,6 @@ fn group(launch: &str, arch: &str, build: &str) -> Option<Vec<String>> {
 #[test]
 fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
     let files = fixtures::pack::read("corpus_cubins").unwrap();
-    let places = [("sm_80", Profile::ga102()), ("sm_89", Profile::ad102()), ("sm_90", Profile::h200())];
     let all: Vec<_> = std::thread::scope(|scope| {
         let files = &files;
         let run = |(arch, profile): (&'static str, Profile)| {
@@ -259,7 +263,7 @@ fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
                 (arch, all)
             })
         };
-        let threads = places.map(run);
+        let threads = places().map(run);
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let host = host();
@@ -291,7 +295,31 @@ fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
         compared.len(),
         exact.len()
     );
-    // 142 launches in four builds, of which one lacks 24, for each architecture.
-    assert_eq!(launches, 3 * (4 * 142 - 24));
+    // 143 launches in four builds, of which one lacks 24, for each architecture.
+    assert_eq!(launches, 3 * (4 * 143 - 24));
     assert!(compared.len() > 90 && exact.len() > 60, "{} compared, {} exact", compared.len(), exact.len());
+}
+
+/// A card leaves what the simulated GPU of its architecture does, but for what is another in every run.
+#[cfg(feature = "hw")]
+#[test]
+fn on_card() {
+    let Some(card) = Place::card() else { return };
+    let arch = card.code_for(&card.device(0));
+    let Some((_, profile)) = places().into_iter().find(|(own, _)| *own == arch) else {
+        tests::skip(&format!("there is no corpus for {arch}"));
+        return;
+    };
+    let files = fixtures::pack::read("corpus_cubins").unwrap();
+    let mut simulated = BTreeMap::new();
+    Place::simulated(arch, &[profile]).run(|place| simulated = builds(place, arch, &files));
+    card.run(|place| {
+        let mut differ = Vec::new();
+        for ((build, launch), left) in builds(place, arch, &files) {
+            if group(&launch, arch, &build).is_some() && simulated[&(build.clone(), launch.clone())] != left {
+                differ.push(format!("{launch} of {arch}{build}"));
+            }
+        }
+        assert!(differ.is_empty(), "{differ:#?}");
+    });
 }
