@@ -88,6 +88,7 @@ const APART: &[(By, &str, &[&str])] = &[
     (By::Run, "stores clocks", &["clocks"]),
     (By::Run, "stores addresses of a heap", &["mallock"]),
     (By::Run, "stores which thread came first at an atomic", &["atoms_s"]),
+    (By::Run, "has blocks that read what others write", &["gridsync"]),
 ];
 
 /// Kernels that count steps until a condition holds, which comes sooner or later under fast mathematics.
