@@ -1,6 +1,6 @@
 //! The kernels of `fixtures/corpus`, written to reach every instruction that nvcc is likely to emit, in four builds for three
-//! architectures. What they leave is compared between builds, and with what the same sources leave when a C++ compiler made
-//! host code of them (`fixtures/corpus/host.txt`).
+//! architectures. What they leave is compared between builds, with what the same sources leave when a C++ compiler made host
+//! code of them (`fixtures/corpus/host.txt`), and with what they left on an H200 (`fixtures/corpus/h200.txt`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,6 +143,23 @@ fn host() -> BTreeMap<String, Vec<Known>> {
     rows.collect()
 }
 
+/// The digests of `h200.txt`, by build and launch.
+fn h200() -> BTreeMap<(String, String), Vec<u64>> {
+    let text = fixtures::text("corpus/h200.txt").unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut words = line.split(' ');
+        let (file, kernel, number) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+        let digest = |word: &str| u64::from_str_radix(word.split(':').next().unwrap(), 16).unwrap();
+        ((build(file).to_owned(), format!("{kernel} {number}")), words.map(digest).collect())
+    });
+    rows.collect()
+}
+
+/// The build of a file, by how its name ends.
+fn build(file: &str) -> &'static str {
+    BUILDS.iter().rev().find(|build| file.ends_with(**build)).unwrap()
+}
+
 /// The number that begins there.
 fn number(words: &[u32], kind: &str, at: usize) -> f64 {
     let half = |at: usize| words[at / 2] >> (16 * (at % 2)) & 0xffff;
@@ -230,9 +247,8 @@ fn builds(place: &Place, arch: &str, files: &[(String, Vec<u8>)]) -> BTreeMap<(S
     let mut all = BTreeMap::new();
     for (file, cubin) in files.iter().filter(|(name, _)| name.starts_with(arch)) {
         let stem = file.rsplit('/').next().unwrap().trim_end_matches(".cubin");
-        let build = BUILDS.iter().rev().find(|build| stem.ends_with(**build)).unwrap();
         for (launch, left) in UnderWay::start(&device, stem, cubin, &recipes).finish() {
-            all.insert(((*build).to_owned(), launch), left);
+            all.insert((build(stem).to_owned(), launch), left);
         }
     }
     all
@@ -253,7 +269,7 @@ fn group(launch: &str, arch: &str, build: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
+fn every_build_of_every_kernel_leaves_what_the_others_the_host_and_an_h200_do() {
     let files = fixtures::pack::read("corpus_cubins").unwrap();
     let all: Vec<_> = std::thread::scope(|scope| {
         let files = &files;
@@ -267,14 +283,20 @@ fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
         let threads = places().map(run);
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let host = host();
+    let (host, mut h200) = (host(), h200());
     let mut groups: BTreeMap<(String, Vec<String>), (String, Left)> = BTreeMap::new();
     let (mut launches, mut compared, mut exact) = (0, BTreeSet::new(), BTreeSet::new());
     for (arch, left) in all {
         for ((build, launch), left) in left {
             launches += 1;
             let name = format!("{launch} of {arch}{build}");
+            let on_card = if arch == "sm_90" { h200.remove(&(build.clone(), launch.clone())) } else { None };
+            assert_eq!(on_card.is_some(), arch == "sm_90", "{name} on an H200");
             let Some(group) = group(&launch, arch, &build) else { continue };
+            if let Some(on_card) = on_card {
+                let digests: Vec<u64> = left.iter().map(|words| digest(words)).collect();
+                assert_eq!(digests, on_card, "{name} on an H200");
+            }
             let fast = build == "_usefastmath";
             if let Some(known) = host.get(&launch)
                 && !(fast && STEPS.contains(&launch.as_str()))
@@ -296,6 +318,7 @@ fn every_build_of_every_kernel_leaves_the_same_and_what_the_host_does() {
         compared.len(),
         exact.len()
     );
+    assert!(h200.is_empty(), "no such launches: {h200:?}");
     // 143 launches in four builds, of which one lacks 24, for each architecture.
     assert_eq!(launches, 3 * (4 * 143 - 24));
     assert!(compared.len() > 90 && exact.len() > 60, "{} compared, {} exact", compared.len(), exact.len());
