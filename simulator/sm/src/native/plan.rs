@@ -274,9 +274,18 @@ impl<'a> Plan<'a> {
             Linear::Shifted => self.shifted(op.a, shift, None, number),
             Linear::BlockIndex => Some(Value { first: special::block_index_at(&op), step: None }),
             Linear::ThreadIndex => {
+                let [bad, good] = [(); 2].map(|()| self.asm.label());
                 let indices = special::find_thread_indices(self.asm, EIGHTS_LEFT, &op);
+                let fail = std::mem::replace(&mut self.fail, bad);
                 let value = self.look(indices);
+                self.fail = fail;
+                // Either way the eights are counted from the first on.
                 self.asm.number(EIGHTS_LEFT, 4);
+                self.asm.jump(good);
+                self.asm.place(bad);
+                self.asm.number(EIGHTS_LEFT, 4);
+                self.asm.jump(fail);
+                self.asm.place(good);
                 value
             }
             // The low word of the pair.
