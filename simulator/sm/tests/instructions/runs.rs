@@ -30,6 +30,8 @@ const STORED: i32 = 12 << 10;
 const PASSED: i32 = 10 << 10;
 const WARP_BYTES: u64 = 256;
 const THREADS: usize = 144;
+/// Threads of a block's rows: where there are several rows, the indices of a warp's threads are no line.
+const WIDTHS: [u64; 3] = [THREADS as u64, 16, 8];
 const PROGRAMS: usize = 250;
 
 /// BAR.SYNC.DEFER_BLOCKING 0x0.
@@ -262,10 +264,12 @@ fn access(f: &mut Frame, state: &mut u64) {
 }
 
 /// A program, and how much of it is between the beginning and the end.
-fn program(arch: Arch, forms: &[Vec<Instruction>], state: &mut u64) -> Vec<u128> {
+fn program(arch: Arch, forms: &[Vec<Instruction>], width: u64, state: &mut u64) -> Vec<u128> {
     let mut frame = Frame { arch, words: Vec::new() };
     let f = &mut frame;
     f.push(Op::S2r, &[], &[register(0), Operand::Special(SpecialRegister::TID_X)]);
+    f.push(Op::S2r, &[], &[register(1), Operand::Special(SpecialRegister::TID_Y)]);
+    f.push(Op::Imad, &[], &[register(0), register(1), immediate(width), register(0)]);
     let product = |f: &mut Frame, to: u8, by: u64, start: u64| {
         f.mov(to, start);
         f.push(Op::Imad, &[], &[register(to), register(0), immediate(by), register(to)]);
@@ -472,7 +476,7 @@ impl Gpu {
     }
 
     /// What a program leaves, and what was counted or what it failed with.
-    fn run(&self, arch: Arch, words: &[u128], input: &[u32]) -> (Vec<u8>, String) {
+    fn run(&self, arch: Arch, words: &[u128], input: &[u32], width: u64) -> (Vec<u8>, String) {
         let map = self.space.snapshot();
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         map.write(CODE, &code).expect("mapped");
@@ -487,7 +491,7 @@ impl Gpu {
         let launch = Launch {
             program_address: CODE,
             grid: [1, 1, 1],
-            block: [THREADS as u32, 1, 1],
+            block: [width as u32, THREADS as u32 / width as u32, 1],
             cluster: [1; 3],
             registers: 64,
             shared_bytes: SHARED_BYTES,
@@ -555,11 +559,12 @@ fn compiled_programs_leave_what_handlers_do() {
     for arch in [Arch::Sm80, Arch::Sm89, Arch::Sm90] {
         let forms = forms(arch);
         for number in 0..PROGRAMS {
-            let words = program(arch, &forms, &mut state);
+            let width = WIDTHS[number % WIDTHS.len()];
+            let words = program(arch, &forms, width, &mut state);
             let input = input(&mut state);
             let differ = |words: &[u128]| -> Option<String> {
-                let (have, told) = compiled.run(arch, words, &input);
-                let (wanted, expected) = handlers.run(arch, words, &input);
+                let (have, told) = compiled.run(arch, words, &input, width);
+                let (wanted, expected) = handlers.run(arch, words, &input, width);
                 if have == wanted && told == expected {
                     return None;
                 }
@@ -567,7 +572,7 @@ fn compiled_programs_leave_what_handlers_do() {
                 let at = at.map(|at| (at / 512, at % 512 / 4));
                 Some(format!("{told}, not {expected}; thread and word {at:?}"))
             };
-            faults += usize::from(handlers.run(arch, &words, &input).0.is_empty());
+            faults += usize::from(handlers.run(arch, &words, &input, width).0.is_empty());
             if let Some(told) = differ(&words) {
                 let (words, told) = smallest(words, told, &differ);
                 panic!("program {number}: {told}\n{}", listing(arch, &words));
