@@ -285,6 +285,13 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], width: u64, state: &mut u64) 
     }
     product(f, SHARED[0], 4, 0);
     product(f, SHARED[1], 16, 0);
+    // Shared memory holds what the launch before left, which hostile lanes get to see, and after a fault is a matter of order.
+    let row = 16 * THREADS as i32;
+    let rows = (0..SHARED_BYTES as i32 - row).step_by(row as usize);
+    for at in rows.chain([SHARED_BYTES as i32 - row]) {
+        f.access(Op::Sts, SHARED[1], at, SCRATCH);
+    }
+    f.words.push(BARRIER);
     f.access(Op::Ldg, 2, 64, SCRATCH);
     let copy = |f: &mut Frame, to: u8, from: u8| {
         f.push(Op::Mov, &[], &[register(to), register(from), immediate(0xf)]);
@@ -529,7 +536,7 @@ fn smallest(
     mut told: String,
     differ: &dyn Fn(&[u128]) -> Option<String>,
 ) -> (Vec<u128>, String) {
-    let start = words.iter().position(|word| *word == BARRIER).map_or(0, |at| at + 1);
+    let start = words.iter().rposition(|word| *word == BARRIER).map_or(0, |at| at + 1);
     let end = words.len() - 38;
     for _ in 0..2 {
         for i in start..end {
