@@ -112,6 +112,15 @@ fn sweep(lab: &Lab, arch: Arch, op: Op, writes_register: bool, tally: &mut Tally
             }
         }
     }
+    // What lowering refuses ends a launch, so that of all that it refuses for one reason one is run.
+    let mut reasons = BTreeSet::new();
+    all.retain(|instruction| match nv_sm::executes(instruction) {
+        Err(reason) if !reasons.insert(reason.clone()) => {
+            *tally.unsupported.entry(reason).or_default() += 1;
+            false
+        }
+        _ => true,
+    });
     // Of uniform instructions, all threads of a warp have one input.
     let rounds = if all.first().is_some_and(|first| lab::is_uniform(first.row)) { 8 } else { 1 };
     for round in 0..rounds {
