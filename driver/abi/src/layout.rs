@@ -64,7 +64,7 @@ impl Field {
         self.hi + 1 + (self.count - 1) * self.stride
     }
 
-    /// Whether the row is well formed and lies inside `bits` bits. `layout!` asserts it at compile time.
+    /// Whether the row is well formed and lies inside `bits` bits.
     pub const fn is_inside(&self, bits: u32) -> bool {
         self.hi >= self.lo
             && self.width() <= 64
@@ -173,6 +173,15 @@ impl Layout {
     /// Size in bytes.
     pub const fn bytes(&self) -> usize {
         self.bits as usize / 8
+    }
+
+    /// Panics, naming the row, unless every row is well formed and inside. `layout!` has it done at compile time.
+    pub const fn check(&self) {
+        let mut i = 0;
+        while i < self.fields.len() {
+            assert!(self.fields[i].is_inside(self.bits), "{}", self.fields[i].name);
+            i += 1;
+        }
     }
 
     /// The row of that name.
@@ -340,7 +349,6 @@ macro_rules! layout {
                     shift: 0 $(+ $shift)?,
                     enumerants: &[$($($crate::layout::Enumerant { name: $crate::layout::plain(stringify!($ename)), value: $evalue }),*)?],
                 };
-                const _: () = assert!($field.is_inside($bits), stringify!($field));
                 $(
                     #[doc = "Values of the field of the same name."]
                     pub mod $field {
@@ -354,6 +362,7 @@ macro_rules! layout {
                 bits: $bits,
                 fields: &[$($field),*],
             };
+            const _: () = LAYOUT.check();
         }
     )*};
 }

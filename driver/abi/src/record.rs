@@ -169,25 +169,28 @@ impl Struct {
         self.fields.iter().find(|field| field.kind == Kind::Status && field.count == 1)
     }
 
-    /// Whether every row lies inside the struct in every branch that has it. `record!` asserts it at compile time.
-    pub const fn is_sound(&self) -> bool {
-        let mut b = 0;
-        while b < Branch::ALL.len() {
-            let branch = Branch::ALL[b];
-            let mut i = 0;
-            while i < self.fields.len() {
-                let field = &self.fields[i];
+    /// Panics, naming the row, unless every row lies inside the struct in every branch that has it. `record!` has it done at
+    /// compile time.
+    pub const fn check(&self) {
+        let mut i = 0;
+        while i < self.fields.len() {
+            let field = &self.fields[i];
+            // Between the branches that one of these names nothing changes.
+            let mut change = 0;
+            while change < self.sizes.len() + field.placements.len() {
+                let branch = if change < self.sizes.len() {
+                    self.sizes[change].0
+                } else {
+                    field.placements[change - self.sizes.len()].since
+                };
                 if let Some(offset) = field.offset(branch) {
                     let end = offset + field.kind.bytes() + (field.count(branch) - 1) * field.stride(branch);
-                    if end as usize > self.size(branch) {
-                        return false;
-                    }
+                    assert!(end as usize <= self.size(branch), "{}", field.name);
                 }
-                i += 1;
+                change += 1;
             }
-            b += 1;
+            i += 1;
         }
-        true
     }
 }
 
@@ -340,7 +343,7 @@ macro_rules! record {
                 ],
                 fields: FIELDS,
             };
-            const _: () = assert!(STRUCT.is_sound(), stringify!($name));
+            const _: () = STRUCT.check();
         }
     )*};
     (@fields $({ $field:ident $kind:ident [$($count:tt)*] $offset:tt $(, $moved:ident => $to:tt $(x $number:literal $(+ $step:literal)?)?)* })*) => {
