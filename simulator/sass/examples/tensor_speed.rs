@@ -1,6 +1,6 @@
 //! How fast the tensor-core forms run here, in multiply-adds a second on one core.
 //!
-//! `cargo run --release -p sass --example tensor_speed`
+//! `cargo run --release -p sass --features tools --example tensor_speed`
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {

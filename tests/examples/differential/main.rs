@@ -192,7 +192,7 @@ fn main() -> Result<(), Failure> {
     let mut golden = format!(
         "# What an H200 (driver {version}) leaves behind each instruction: word, FNV-1a of the {} words of {} lanes,\n\
          # or `refused` where the card takes it for illegal.\n\
-         # Written by `cargo run -p tests --example differential -- --golden FILE`; seed {}; see tests/src/probe.rs.\n",
+         # Written by `cargo run -p tests --features tools --example differential -- --golden FILE`; seed {}; see tests/src/probe.rs.\n",
         settings.golden_lanes * OUTPUTS as u32,
         settings.golden_lanes,
         settings.seed,

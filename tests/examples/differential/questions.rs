@@ -22,7 +22,7 @@ pub fn ask_all(
     let mut simulator = simulated(&profile)?;
     let mut golden = format!(
         "# What an H200 (driver {version}) left in all lanes after each sequence of `tests::questions`: FNV-1a of {} words, or\n\
-         # `refused`. Written by `cargo run -p tests --example differential -- --questions --golden FILE`.\n",
+         # `refused`. Written by `cargo run -p tests --features tools --example differential -- --questions --golden FILE`.\n",
         LANES * OUTPUTS,
     );
     let (mut same, mut all) = (0, 0);
