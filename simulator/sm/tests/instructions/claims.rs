@@ -15,7 +15,10 @@ pub type Part = (usize, String);
 
 /// The place of a row in the table.
 fn place(row: &Row) -> usize {
-    sass::rows().iter().position(|known| std::ptr::eq(known, row)).unwrap_or(usize::MAX)
+    let rows = sass::rows();
+    let place = (std::ptr::from_ref(row).addr() - rows.as_ptr().addr()) / size_of::<Row>();
+    assert!(std::ptr::eq(&rows[place], row), "every row is one of the table's");
+    place
 }
 
 fn of_source(slot: usize, marks: Marks, half: Half, parts: &mut Vec<String>) {

@@ -29,13 +29,18 @@ pub const THREADS: usize = 128;
 
 /// Words of an input: three register pairs and two truth values.
 const INPUTS: usize = 8;
-/// Words of a result: a register pair and two predicates.
+/// Words of a result: a register pair and two predicates, stored at once.
 const RESULTS: usize = 4;
+/// Bytes of the inputs, and of the results of one place.
+const INPUT_BYTES: usize = INPUTS * THREADS * 4;
+const RESULT_BYTES: usize = RESULTS * THREADS * 4;
 
 /// Registers of the inputs, the result, and scratch.
 const SOURCES: [u8; 3] = [8, 12, 16];
 const RESULT: u8 = 40;
+/// Addresses of the thread's inputs, and of its results.
 const ADDRESS: u8 = 2;
+const RESULTS_AT: u8 = 4;
 const SCRATCH: u8 = 30;
 const ONE: u8 = 31;
 
@@ -401,10 +406,6 @@ impl Frame {
         self.memory(Op::Ldg, &[register(to), Self::address(slot)]);
     }
 
-    fn store(&mut self, from: u8, slot: usize) {
-        self.memory(Op::Stg, &[Self::address(slot), register(from)]);
-    }
-
     fn memory(&mut self, op: Op, operands: &[Operand]) {
         self.push(op, &[(FieldId::Wide64, ".E"), (FieldId::Size, "")], operands);
     }
@@ -421,9 +422,11 @@ impl Frame {
 struct Around {
     /// Loads the inputs.
     before: Vec<u128>,
-    /// What stands around each instruction under test, by its place: what prepares its results, and what stores them.
-    /// The first two for results in vector registers, the others in uniform ones.
-    places: Vec<[[Vec<u128>; 2]; 2]>,
+    /// What stands around each instruction under test: what prepares its results, and what collects them. The first two for
+    /// results in vector registers, the others for those in uniform ones.
+    around: [[Vec<u128>; 2]; 2],
+    /// Stores what was collected, by the instruction's place.
+    stores: Vec<u128>,
     /// Follows what writes all predicates.
     restore: Vec<u128>,
     /// Ends the program.
@@ -435,13 +438,16 @@ impl Around {
     const PLACES: usize = 250;
 
     fn new(arch: Arch) -> Self {
-        let kinds = |place| {
-            [false, true].map(|uniform| [Self::prepare(arch, uniform), Self::store(arch, uniform, place)])
-        };
-        let places = (0..Self::PLACES).map(kinds).collect();
+        let around =
+            [false, true].map(|uniform| [Self::prepare(arch, uniform), Self::collect(arch, uniform)]);
+        let mut stores = Frame { arch, words: Vec::new() };
+        for place in 0..Self::PLACES {
+            stores.access(Op::Stg, RESULTS_AT, (place * RESULT_BYTES) as i32, RESULT);
+        }
         let mut after = Frame { arch, words: Vec::new() };
         after.push(Op::Exit, &[], &[]);
-        Self { before: Self::load(arch), places, restore: Self::restore(arch), after: after.words }
+        let (before, restore) = (Self::load(arch), Self::restore(arch));
+        Self { before, around, stores: stores.words, restore, after: after.words }
     }
 
     fn load(arch: Arch) -> Vec<u128> {
@@ -450,6 +456,10 @@ impl Around {
         frame.mov(ADDRESS, DATA);
         frame.push(Op::Imad, &[], &[register(ADDRESS), register(0), immediate(4), register(ADDRESS)]);
         frame.mov(ADDRESS + 1, 0);
+        frame.mov(RESULTS_AT, DATA + INPUT_BYTES as u64);
+        let each = immediate(4 * RESULTS as u64);
+        frame.push(Op::Imad, &[], &[register(RESULTS_AT), register(0), each, register(RESULTS_AT)]);
+        frame.mov(RESULTS_AT + 1, 0);
         frame.mov(ONE, 1);
         let (marks, half) = (Marks::default(), Half::Both);
         let (bank, index, offset) = (Bank::Number(0), Operand::RZ, DESCRIPTION_AT);
@@ -492,26 +502,22 @@ impl Around {
         frame.words
     }
 
-    fn store(arch: Arch, all_uniform: bool, place: usize) -> Vec<u128> {
+    fn collect(arch: Arch, all_uniform: bool) -> Vec<u128> {
         let mut frame = Frame { arch, words: Vec::new() };
         if all_uniform {
             frame.copy_uniform(RESULT, UNIFORM_RESULT);
             frame.copy_uniform(RESULT + 1, UNIFORM_RESULT + 1);
         }
-        let slot = INPUTS + place * RESULTS;
-        frame.store(RESULT, slot);
-        frame.store(RESULT + 1, slot + 1);
-        for (i, index) in [2, 3].into_iter().enumerate() {
+        for (index, to) in [(2, RESULT + 2), (3, RESULT + 3)] {
             if all_uniform {
-                let (to, one, zero) = (UNIFORM_SCRATCH, UNIFORM_ONE, Operand::URZ);
-                let operands = [uniform(to), uniform(one), uniform(zero), uniform_predicate(index)];
+                let (to_uniform, one, zero) = (UNIFORM_SCRATCH, UNIFORM_ONE, Operand::URZ);
+                let operands = [uniform(to_uniform), uniform(one), uniform(zero), uniform_predicate(index)];
                 frame.push(Op::Usel, &[], &operands);
-                frame.copy_uniform(SCRATCH, UNIFORM_SCRATCH);
+                frame.copy_uniform(to, to_uniform);
             } else {
-                let operands = [register(SCRATCH), register(ONE), register(Operand::RZ), predicate(index)];
+                let operands = [register(to), register(ONE), register(Operand::RZ), predicate(index)];
                 frame.push(Op::Sel, &[], &operands);
             }
-            frame.store(SCRATCH, slot + 2 + i);
         }
         frame.words
     }
@@ -530,12 +536,13 @@ impl Around {
     fn program(&self, instructions: &[(usize, &Instruction)]) -> Program {
         let mut words = self.before.clone();
         let mut places = BTreeMap::new();
-        for (kinds, &(number, instruction)) in self.places.iter().zip(instructions) {
-            let [prepare, store] = &kinds[usize::from(is_uniform(instruction.row))];
+        for (&store, &(number, instruction)) in self.stores.iter().zip(instructions) {
+            let [prepare, collect] = &self.around[usize::from(is_uniform(instruction.row))];
             words.extend(prepare);
             places.insert(words.len(), number);
             words.push(instruction.word);
-            words.extend(store);
+            words.extend(collect);
+            words.push(store);
             if instruction.op == Op::R2p {
                 words.extend(&self.restore);
             }
@@ -620,16 +627,20 @@ impl Lab {
             };
             match self.processor.run(&launch, &map, &AtomicBool::new(false)) {
                 Ok(_) => {
-                    for (place, &(number, _)) in batch.iter().enumerate() {
-                        let word = |i: usize, thread: usize| {
-                            let slot = INPUTS + place * RESULTS + i;
-                            map.load_u32(DATA + ((slot * THREADS + thread) * 4) as u64).expect("mapped")
+                    let mut bytes = vec![0; batch.len() * RESULT_BYTES];
+                    map.read(DATA + INPUT_BYTES as u64, &mut bytes).expect("mapped");
+                    for (bytes, &(number, _)) in bytes.chunks_exact(RESULT_BYTES).zip(&batch) {
+                        let output = |bytes: &[u8]| {
+                            let word = |i: usize| {
+                                u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * i + byte]))
+                            };
+                            Output {
+                                value: u64::from(word(0)) | u64::from(word(1)) << 32,
+                                predicates: [word(2) != 0, word(3) != 0],
+                            }
                         };
-                        let output = |thread| Output {
-                            value: u64::from(word(0, thread)) | u64::from(word(1, thread)) << 32,
-                            predicates: [word(2, thread) != 0, word(3, thread) != 0],
-                        };
-                        results[number] = Some(Ok((0..THREADS).map(output).collect()));
+                        let outputs = bytes.chunks_exact(4 * RESULTS).map(output).collect();
+                        results[number] = Some(Ok(outputs));
                     }
                 }
                 Err(fault) => {
