@@ -97,20 +97,33 @@ fn survives(bytes: &[u8]) {
     }
 }
 
-#[test]
-fn every_byte_flipped_and_every_truncation_is_an_error_or_harmless() {
-    for arch in ["sm_89", "sm_90", "sm_89.abi7"] {
-        let mut bytes = fixtures::cubin(arch, "constants").unwrap();
-        for index in 0..bytes.len() {
-            survives(&bytes[..index]);
-            let old = bytes[index];
-            for flip in [0xff, 0x01, 0x80] {
-                bytes[index] = old ^ flip;
-                survives(&bytes);
-            }
-            bytes[index] = old;
+fn survives_every_byte_flipped_and_every_truncation(arch: &str) {
+    let mut bytes = fixtures::cubin(arch, "constants").unwrap();
+    for index in 0..bytes.len() {
+        survives(&bytes[..index]);
+        let old = bytes[index];
+        for flip in [0xff, 0x01, 0x80] {
+            bytes[index] = old ^ flip;
+            survives(&bytes);
         }
+        bytes[index] = old;
     }
+}
+
+// Tests of their own, so that they run side by side.
+#[test]
+fn every_byte_flipped_and_every_truncation_of_sm_89_is_an_error_or_harmless() {
+    survives_every_byte_flipped_and_every_truncation("sm_89");
+}
+
+#[test]
+fn every_byte_flipped_and_every_truncation_of_sm_90_is_an_error_or_harmless() {
+    survives_every_byte_flipped_and_every_truncation("sm_90");
+}
+
+#[test]
+fn every_byte_flipped_and_every_truncation_of_the_old_dialect_is_an_error_or_harmless() {
+    survives_every_byte_flipped_and_every_truncation("sm_89.abi7");
 }
 
 properties! { 256 cases;
