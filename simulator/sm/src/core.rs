@@ -380,6 +380,26 @@ impl<'a> Core<'a> {
         unsafe { std::slice::from_raw_parts(self.pointer(index).cast(), count) }
     }
 
+    /// Source rows of two operands and destination rows of one, of so many registers each.
+    ///
+    /// # Safety
+    /// Lowering checked the operands for as many registers, and the destination shares none with the sources.
+    #[inline(always)]
+    pub unsafe fn rows_between(
+        &mut self,
+        [a, b]: [(RowIndex, usize); 2],
+        (d, count): (RowIndex, usize),
+    ) -> ([&[[u32; LANES]]; 2], &mut [[u32; LANES]]) {
+        let row = self.pointer(RowIndex(d.0 & !RowIndex::POOL));
+        // SAFETY: as for source rows; `&mut self` keeps other references away from those that are written.
+        unsafe {
+            (
+                [self.source_rows(a.0, a.1), self.source_rows(b.0, b.1)],
+                std::slice::from_raw_parts_mut(row.cast(), count),
+            )
+        }
+    }
+
     /// A register pair: the low word in the first row.
     #[inline(always)]
     pub fn pair(&self, index: RowIndex) -> [u64; LANES] {

@@ -158,6 +158,12 @@ pub(crate) trait Execute {
 
     /// Runs `op` for all warps of the team. Must be `#[inline(always)]`: the processor's features belong to the caller.
     fn run<L: Level>(core: &mut Core<'_>, op: &Micro) -> Flow;
+
+    /// The last micro-operation that [`Execute::run`] executed: `op`, or one of those that follow in its chain.
+    #[inline(always)]
+    fn last(_core: &Core<'_>, op: &Micro) -> *const Micro {
+        op
+    }
 }
 
 /// What a kind of micro-operation does in one warp.
@@ -276,7 +282,7 @@ impl Features {
 unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
     let flow = T::run::<Baseline>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
-    unsafe { chain(core, op, flow) }
+    unsafe { chain(core, &*T::last(core, op), flow) }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -284,7 +290,7 @@ unsafe fn baseline<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
 unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
     let flow = T::run::<Avx2>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
-    unsafe { chain(core, op, flow) }
+    unsafe { chain(core, &*T::last(core, op), flow) }
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
@@ -292,5 +298,5 @@ unsafe fn avx2<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
 unsafe fn avx512<T: Execute>(core: &mut Core<'_>, op: &Micro) -> Flow {
     let flow = T::run::<Avx512>(core, op);
     // SAFETY: whoever calls handlers keeps the chain's promise.
-    unsafe { chain(core, op, flow) }
+    unsafe { chain(core, &*T::last(core, op), flow) }
 }

@@ -70,6 +70,14 @@ impl Chain {
         op.wrapping_add(length) <= self.stop
     }
 
+    /// The micro-operation so many behind `op`, if the chain goes on with it.
+    #[inline(always)]
+    pub(super) fn further(&self, op: &Micro, count: usize) -> Option<&Micro> {
+        let further = std::ptr::from_ref(op).wrapping_add(count);
+        // SAFETY: it lies before the end of the run.
+        (further < self.stop && !ends_chain(further)).then(|| unsafe { &*further })
+    }
+
     /// Whether so many micro-operations from `op` on may be gone around: nobody is to be met, and there is time.
     pub(super) fn goes_around(&self, op: *const Micro, length: usize) -> bool {
         self.follows && self.holds(op, length) && self.count.at(self.number(op)) < self.left
@@ -128,6 +136,12 @@ const CHAIN: usize = 64;
 /// Steps back that a chain follows before it ends, for the same reason.
 const BACK: u32 = 8;
 
+/// Whether a chain ends before the micro-operation.
+#[inline(always)]
+fn ends_chain(op: *const Micro) -> bool {
+    op.addr() & (CHAIN * size_of::<Micro>() - 1) == 0
+}
+
 /// Goes on after a handler: with the next micro-operation.
 ///
 /// # Safety
@@ -140,7 +154,7 @@ pub(super) unsafe fn chain(core: &mut Core<'_>, op: &Micro, flow: Flow) -> Flow 
         return flow;
     }
     let next = op.wrapping_add(1);
-    if next == core.chain.stop || next.addr() & (CHAIN * size_of::<Micro>() - 1) == 0 {
+    if next == core.chain.stop || ends_chain(next) {
         core.chain.at = next;
         return Flow::Next;
     }

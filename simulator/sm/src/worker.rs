@@ -43,6 +43,8 @@ pub(crate) struct Caches {
     /// Room of the tensor cores' quick form, from its first use on.
     #[cfg(target_arch = "x86_64")]
     pub tensor: Option<Box<sass::lane::mma::avx2::Scratch>>,
+    /// Micro-operations that the last matrix product's handler executed behind its own.
+    pub further_products: usize,
     pub statistics: Statistics,
     /// How often a clock was looked at.
     pub looks: u64,
@@ -123,6 +125,7 @@ impl Worker {
                 textures: super::texture::Cache::default(),
                 #[cfg(target_arch = "x86_64")]
                 tensor: None,
+                further_products: 0,
                 statistics: Statistics::default(),
                 looks: 0,
                 multiprocessors,

@@ -6,10 +6,10 @@ use sass::lane::mma::{
 };
 use sass::lane::{Rounding, warp};
 
-use super::super::core::Core;
+use super::super::core::{Core, TEAM};
 use super::super::fault::FaultKind;
-use super::super::lanes::LANES;
-use super::super::micro::{Flow, Micro, RowIndex};
+use super::super::lanes::{FULL, LANES};
+use super::super::micro::{Execute, Flow, Level, Micro, RowIndex};
 use super::handlers;
 
 const FACTORS: [Factor; 5] = [Factor::F16, Factor::Bf16, Factor::Tf32, Factor::E4M3, Factor::E5M2];
@@ -153,52 +153,166 @@ fn put(core: &mut Core<'_>, op: &Micro, mask: u32, d: Option<&[[u32; LANES]; 4]>
     }
 }
 
-const NO_REGISTERS: Registers = Registers { a: 0, b: 0, c: 0 };
+/// Most registers of a factor.
+const MOST_FACTORS: usize = 4;
 
-handlers! {
-    /// HMMA and QMMA.
-    FloatMma = |core, op, mask| {
+/// Most matrix products that are executed at once.
+const PRODUCTS: usize = 16;
+
+/// HMMA and QMMA. Those that follow one another are executed warp by warp, as far as no factor comes out of one of them:
+/// then factors that several have in common are decoded once.
+#[derive(Debug)]
+pub(crate) struct FloatMma;
+
+impl Execute for FloatMma {
+    #[inline(always)]
+    fn run<L: Level>(core: &mut Core<'_>, op: &Micro) -> Flow {
         let (form, numerics) = float_form(op.payload);
-        let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+        let registers = form.registers().unwrap_or(NO_REGISTERS);
+        core.caches.further_products = 0;
+        let mut products = [*op; PRODUCTS];
+        let count = if L::AVX2 && !form.sparse { in_a_row(core, op, registers, &mut products) } else { 1 };
         // Taken out, so that it may be written while operands are read where they are.
         #[cfg(target_arch = "x86_64")]
         let mut tensor = core.caches.tensor.take();
-        // SAFETY: lowering checked the sources for the form's numbers of registers.
-        let [mut a, mut b, c] =
-            unsafe { [(op.a, na), (op.b, nb), (op.c, nc)].map(|(row, count)| core.source_rows(row, count)) };
-        let (mut negated_a, mut negated_b): ([_; 4], [_; 4]);
-        if op.extra & 1 != 0 {
-            negated_a = fragment(core, op.a, na);
-            negate(&mut negated_a, form.factors[0]);
-            a = &negated_a[..na];
-        }
-        if op.extra & 2 != 0 {
-            negated_b = fragment(core, op.b, nb);
-            negate(&mut negated_b, form.factors[1]);
-            b = &negated_b[..nb];
-        }
-        #[cfg(target_arch = "x86_64")]
-        if L::AVX2 {
-            // SAFETY: handlers of this level run only on processors that have the features.
-            let d = unsafe { mma::avx2::float_mma(form, numerics, [a, b, c], scratch(&mut tensor)) };
-            if d.is_some() {
-                let flow = put(core, op, mask, d, nc);
-                core.caches.tensor = tensor;
-                return flow;
+        let masks = core.masks(op);
+        let mut flow = Flow::Next;
+        'team: for member in 0..core.team.count {
+            let mask = masks[member & (TEAM - 1)];
+            if mask == 0 {
+                continue;
+            }
+            core.member = member;
+            #[cfg(target_arch = "x86_64")]
+            if let Some(tensor) = &mut tensor {
+                tensor.forget();
+            }
+            for op in products.iter().take(count) {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: handlers of this level run only on processors that have the features.
+                if L::AVX2 && unsafe { quick_float(core, op, mask, form, numerics, scratch(&mut tensor)) } {
+                    continue;
+                }
+                flow = plain_float(core, op, mask, form, numerics);
+                if flow != Flow::Next {
+                    break 'team;
+                }
             }
         }
-        let d = if form.sparse {
-            let (metadata, selector) = sparsity(core, op);
-            mma::float_mma(form, numerics, a, b, c, Some(Sparsity { metadata: &metadata, selector }))
-        } else {
-            mma::float_mma(form, numerics, a, b, c, None)
-        };
         #[cfg(target_arch = "x86_64")]
         {
             core.caches.tensor = tensor;
         }
-        put(core, op, mask, d.as_ref(), nc)
-    };
+        if flow == Flow::Next {
+            core.caches.further_products = count - 1;
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn last(core: &Core<'_>, op: &Micro) -> *const Micro {
+        std::ptr::from_ref(op).wrapping_add(core.caches.further_products)
+    }
+}
+
+/// Whether so many rows from one on and from another on have one in common.
+fn overlap((a, rows_of_a): (RowIndex, usize), (b, rows_of_b): (RowIndex, usize)) -> bool {
+    let (a, b) = (usize::from(a.0), usize::from(b.0));
+    a < b + rows_of_b && b < a + rows_of_a
+}
+
+/// Finds the products from `op` on that can be executed at once, and how many there are.
+#[inline(never)]
+fn in_a_row(core: &Core<'_>, op: &Micro, registers: Registers, products: &mut [Micro; PRODUCTS]) -> usize {
+    let mut count = 1;
+    while count < PRODUCTS && op.kind == 0 {
+        let Some(next) = core.chain.further(op, count) else { break };
+        let same = std::ptr::fn_addr_eq(next.run, op.run)
+            && (next.payload, next.kind, next.extra) == (op.payload, op.kind, op.extra);
+        let depends = products.iter().take(count).any(|earlier| {
+            let d = (earlier.d, registers.c);
+            overlap((next.a, registers.a), d) || overlap((next.b, registers.b), d)
+        });
+        if !same || depends {
+            break;
+        }
+        products[count] = *next;
+        count += 1;
+    }
+    count
+}
+
+/// A product by vectors. False, with nothing written, if it is for [`plain_float`].
+///
+/// # Safety
+/// The processor must have AVX2 and F16C.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn quick_float(
+    core: &mut Core<'_>,
+    op: &Micro,
+    mask: u32,
+    form: FloatMatrix,
+    numerics: Numerics,
+    scratch: &mut mma::avx2::Scratch,
+) -> bool {
+    let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+    let (a, b, c, d) = ((op.a, na), (op.b, nb), (op.c, nc), (op.d, nc));
+    let apart = !overlap(d, a) && !overlap(d, b) && (op.c == op.d || !overlap(c, d));
+    if mask == FULL && op.extra == 0 && apart {
+        if op.c != op.d {
+            for word in 0..nc as u16 {
+                let addends = *core.row(op.c.plus(word));
+                core.put(op.d.plus(word), FULL, &addends);
+            }
+        }
+        // SAFETY: lowering checked the operands for the form's numbers of registers.
+        let ([a, b], d) = unsafe { core.rows_between([a, b], d) };
+        let operands = [
+            mma::avx2::Fragment { registers: a, name: Some(op.a.0) },
+            mma::avx2::Fragment { registers: b, name: Some(op.b.0) },
+        ];
+        // SAFETY: the caller's promise.
+        return unsafe { mma::avx2::float_mma(form, numerics, operands, d, scratch) };
+    }
+    let [mut a, mut b]: [[_; MOST_FACTORS]; 2] = [fragment(core, op.a, na), fragment(core, op.b, nb)];
+    let mut d: [_; 4] = fragment(core, op.c, nc);
+    negate_marked(op, form, &mut a, &mut b);
+    let operands = [&a[..na], &b[..nb]].map(mma::avx2::Fragment::unnamed);
+    // SAFETY: the caller's promise.
+    let done = unsafe { mma::avx2::float_mma(form, numerics, operands, &mut d[..nc], scratch) };
+    if done {
+        put(core, op, mask, Some(&d), nc);
+    }
+    done
+}
+
+/// A product by the rules, a result at a time.
+#[inline(never)]
+fn plain_float(core: &mut Core<'_>, op: &Micro, mask: u32, form: FloatMatrix, numerics: Numerics) -> Flow {
+    let Registers { a: na, b: nb, c: nc } = form.registers().unwrap_or(NO_REGISTERS);
+    let [mut a, mut b]: [[_; MOST_FACTORS]; 2] = [fragment(core, op.a, na), fragment(core, op.b, nb)];
+    let c: [_; 4] = fragment(core, op.c, nc);
+    negate_marked(op, form, &mut a, &mut b);
+    let (metadata, selector) = sparsity(core, op);
+    let sparsity = form.sparse.then_some(Sparsity { metadata: &metadata, selector });
+    let d = mma::float_mma(form, numerics, &a[..na], &b[..nb], &c[..nc], sparsity);
+    put(core, op, mask, d.as_ref(), nc)
+}
+
+/// Flips the signs of factors that are marked so.
+fn negate_marked(op: &Micro, form: FloatMatrix, a: &mut [[u32; LANES]], b: &mut [[u32; LANES]]) {
+    if op.extra & 1 != 0 {
+        negate(a, form.factors[0]);
+    }
+    if op.extra & 2 != 0 {
+        negate(b, form.factors[1]);
+    }
+}
+
+const NO_REGISTERS: Registers = Registers { a: 0, b: 0, c: 0 };
+
+handlers! {
     /// IMMA.
     Imma = |core, op, mask| {
         let form = integer_form(op.payload);

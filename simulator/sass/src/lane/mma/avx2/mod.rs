@@ -13,6 +13,7 @@
 mod double;
 mod integer;
 mod operands;
+mod slots;
 mod step;
 mod whole;
 mod words;
@@ -21,6 +22,7 @@ use super::{Accumulator, Factor, FloatMatrix, LANES, Numerics, Pair, Register};
 pub use double::dmma;
 pub use integer::imma;
 use operands::{BF16, E4M3, E5M2, F16, Left, Numbers, Right, TF32};
+use slots::Slots;
 use step::{Constants, product};
 
 /// A form of `STEPS` steps of four times `FOURS` products, with `COUNT` registers of B.
@@ -35,33 +37,61 @@ fn run<
     const HALF: bool,
 >(
     numerics: &Numerics,
-    operands: &[&[Register]; 3],
-    Scratch { left, right, d, passes, .. }: &mut Scratch,
+    [a, b]: [Fragment<'_>; 2],
+    d: &mut [Register],
+    scratch: &mut Scratch,
 ) -> bool {
-    let [a, b, c] = *operands;
+    let Scratch { left, right, whole_left, whole_right, passes, .. } = scratch;
     if (A == F16 || A == BF16) && !HALF {
         if *passes > 0 {
             *passes -= 1;
-        } else if whole::product::<A, STEPS, FOURS>(numerics, operands, d) {
-            return true;
         } else {
+            let (left, right) = (whole_left.of(a.name), whole_right.of(b.name));
+            if whole::product::<A, STEPS, FOURS>(numerics, [a, b], left, right, d) {
+                return true;
+            }
             *passes = PASSES;
         }
     }
-    let (Some(in_a), Some(in_b)) = (left.decode::<A, COUNT>(a), right.decode::<B, COUNT>(b)) else {
-        return false;
-    };
+    let (left, right) = (left.of(a.name), right.of(b.name));
+    if !left.known {
+        left.decoded.numbers = left.decoded.decode::<A, COUNT>(a.registers);
+    }
+    if !right.known {
+        right.decoded.numbers = right.decoded.decode::<B, COUNT>(b.registers);
+    }
+    let (left, right) = (left.decoded, right.decoded);
+    let (Some(in_a), Some(in_b)) = (left.numbers, right.numbers) else { return false };
     let numbers = if in_a == in_b { in_a } else { Numbers::SomeTiny };
     let constants = Constants::new(numerics, HALF);
-    product::<A, STEPS, FOURS, HALF>(&constants, left, right, numbers, c, d)
+    product::<A, STEPS, FOURS, HALF>(&constants, left, right, numbers, d)
+}
+
+/// A or B of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Fragment<'a> {
+    /// Its registers.
+    pub registers: &'a [Register],
+    /// What it is known by, so that it need not be decoded anew: until [`Scratch::forget`] only registers that hold the same,
+    /// in products of the same form, may have the same name.
+    pub name: Option<u16>,
+}
+
+impl<'a> Fragment<'a> {
+    /// Registers that are read once.
+    pub const fn unnamed(registers: &'a [Register]) -> Self {
+        Fragment { registers, name: None }
+    }
 }
 
 /// Room for decoded operands and results, to be used again and again.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Scratch {
-    left: Left,
-    right: Right,
+    left: Slots<Left, 2>,
+    right: Slots<Right, 4>,
+    whole_left: Slots<whole::Left, 2>,
+    whole_right: Slots<whole::Right, 4>,
     wholes: integer::Left,
     d: [Register; 4],
     pairs: [Pair; 4],
@@ -81,32 +111,44 @@ impl Scratch {
     #[target_feature(enable = "avx2,f16c")]
     pub fn new() -> Self {
         Scratch {
-            left: Left::ZERO,
-            right: Right::zero(),
+            left: Slots::new(Left::ZERO),
+            right: Slots::new(Right::zero()),
+            whole_left: Slots::new(whole::Left::ZERO),
+            whole_right: Slots::new(whole::Right::zero()),
             wholes: [[[[0; 8]; 4]; 4]; 4],
             d: [[0; LANES]; 4],
             pairs: [[0; LANES]; 4],
             passes: 0,
         }
     }
+
+    /// From here on names mean other fragments.
+    #[inline]
+    pub fn forget(&mut self) {
+        self.left.forget();
+        self.right.forget();
+        self.whole_left.forget();
+        self.whole_right.forget();
+    }
 }
 
-/// [`float_mma`](super::float_mma) of a dense form. `None` also where the operands or the form are for the long way. With an
-/// FP16 accumulator the last two registers of the result are of no use.
+/// [`float_mma`](super::float_mma) of a dense form, in place: `d` holds C before, and D after. False, with C still there,
+/// where the operands or the form are for the long way.
 ///
 /// # Safety
 ///
 /// Callers compiled without these features must have seen that the processor has them; nothing else can go wrong.
 #[target_feature(enable = "avx2,f16c")]
-pub fn float_mma<'a>(
+pub fn float_mma(
     form: FloatMatrix,
     numerics: Numerics,
-    operands: [&[Register]; 3],
-    scratch: &'a mut Scratch,
-) -> Option<&'a [Register; 4]> {
-    let registers = form.registers()?;
-    if form.sparse || !registers.fit(operands) {
-        return None;
+    operands: [Fragment<'_>; 2],
+    d: &mut [Register],
+    scratch: &mut Scratch,
+) -> bool {
+    let Some(registers) = form.registers() else { return false };
+    if form.sparse || !registers.fit([operands[0].registers, operands[1].registers, d]) {
+        return false;
     }
     let half = form.accumulator == Accumulator::F16;
     // Registers of B that a step takes in: in each of a column's four lanes a register holds 16 bytes.
@@ -114,9 +156,9 @@ pub fn float_mma<'a>(
     macro_rules! run {
         ($a:ident, $b:ident, $count:literal, $steps:literal, $fours:literal) => {
             if half {
-                run::<$a, $b, $count, $steps, $fours, true>(&numerics, &operands, scratch)
+                run::<$a, $b, $count, $steps, $fours, true>(&numerics, operands, d, scratch)
             } else {
-                run::<$a, $b, $count, $steps, $fours, false>(&numerics, &operands, scratch)
+                run::<$a, $b, $count, $steps, $fours, false>(&numerics, operands, d, scratch)
             }
         };
     }
@@ -129,21 +171,20 @@ pub fn float_mma<'a>(
         };
     }
     use Factor as X;
-    let done = match (form.factors, registers.b, per_step) {
+    match (form.factors, registers.b, per_step) {
         ([X::F16, X::F16], 1, 1) => run!(F16, F16, 1, 1, 2),
         ([X::F16, X::F16], 2, 1) => run!(F16, F16, 2, 2, 2),
         ([X::F16, X::F16], 2, 2) => run!(F16, F16, 2, 1, 4),
-        ([X::Bf16, X::Bf16], 1, 1) => run::<BF16, BF16, 1, 1, 2, false>(&numerics, &operands, scratch),
-        ([X::Bf16, X::Bf16], 2, 1) => run::<BF16, BF16, 2, 2, 2, false>(&numerics, &operands, scratch),
-        ([X::Bf16, X::Bf16], 2, 2) => run::<BF16, BF16, 2, 1, 4, false>(&numerics, &operands, scratch),
-        ([X::Tf32, X::Tf32], 1, 1) => run::<TF32, TF32, 1, 1, 1, false>(&numerics, &operands, scratch),
-        ([X::Tf32, X::Tf32], 2, 1) => run::<TF32, TF32, 2, 2, 1, false>(&numerics, &operands, scratch),
-        ([X::Tf32, X::Tf32], 2, 2) => run::<TF32, TF32, 2, 1, 2, false>(&numerics, &operands, scratch),
+        ([X::Bf16, X::Bf16], 1, 1) => run::<BF16, BF16, 1, 1, 2, false>(&numerics, operands, d, scratch),
+        ([X::Bf16, X::Bf16], 2, 1) => run::<BF16, BF16, 2, 2, 2, false>(&numerics, operands, d, scratch),
+        ([X::Bf16, X::Bf16], 2, 2) => run::<BF16, BF16, 2, 1, 4, false>(&numerics, operands, d, scratch),
+        ([X::Tf32, X::Tf32], 1, 1) => run::<TF32, TF32, 1, 1, 1, false>(&numerics, operands, d, scratch),
+        ([X::Tf32, X::Tf32], 2, 1) => run::<TF32, TF32, 2, 2, 1, false>(&numerics, operands, d, scratch),
+        ([X::Tf32, X::Tf32], 2, 2) => run::<TF32, TF32, 2, 1, 2, false>(&numerics, operands, d, scratch),
         ([X::E4M3, X::E4M3], _, 1) => fp8!(E4M3, E4M3),
         ([X::E4M3, X::E5M2], _, 1) => fp8!(E4M3, E5M2),
         ([X::E5M2, X::E4M3], _, 1) => fp8!(E5M2, E4M3),
         ([X::E5M2, X::E5M2], _, 1) => fp8!(E5M2, E5M2),
         _ => false,
-    };
-    done.then_some(&scratch.d)
+    }
 }

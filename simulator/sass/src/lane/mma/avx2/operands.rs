@@ -28,6 +28,8 @@ pub(super) const GROUPS: usize = 2;
 /// The sixteen rows of A, in groups of sixteen elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
+    /// What there is, if all can be worked with.
+    pub numbers: Option<Numbers>,
     pub value: [[[f32; 16]; GROUPS]; 16],
     /// Bytes of four elements each; of two rows one behind the other.
     pub exponents: [[[u32; 8]; GROUPS]; 8],
@@ -36,6 +38,8 @@ pub(super) struct Left {
 /// The eight columns of B, in the order of [`transpose_words`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Right {
+    /// What there is, if all can be worked with.
+    pub numbers: Option<Numbers>,
     pub value: [[__m256; 16]; GROUPS],
     /// Bytes of four elements of each column.
     pub exponents: [[__m256i; 4]; GROUPS],
@@ -206,7 +210,7 @@ const fn registers_of_group<const FACTOR: u8>() -> usize {
 }
 
 impl Left {
-    pub const ZERO: Self = Left { value: [[[0.0; 16]; GROUPS]; 16], exponents: [[[0; 8]; GROUPS]; 8] };
+    pub const ZERO: Self = Left { numbers: None, value: [[[0.0; 16]; GROUPS]; 16], exponents: [[[0; 8]; GROUPS]; 8] };
 
     /// Reads A of twice `COUNT` registers. `None` where it has numbers that need the long way.
     #[inline(never)]
@@ -272,7 +276,7 @@ impl Right {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     pub fn zero() -> Self {
-        Right { value: [[_mm256_setzero_ps(); 16]; GROUPS], exponents: [[_mm256_setzero_si256(); 4]; GROUPS] }
+        Right { numbers: None, value: [[_mm256_setzero_ps(); 16]; GROUPS], exponents: [[_mm256_setzero_si256(); 4]; GROUPS] }
     }
 
     /// Reads B of `COUNT` registers. `None` where it has numbers that need the long way.

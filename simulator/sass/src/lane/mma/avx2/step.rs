@@ -121,7 +121,8 @@ fn largest_products<const FOURS: usize>(
     }
 }
 
-/// A product of `STEPS` steps of four times `FOURS` products. False where its numbers need the long way.
+/// A product of `STEPS` steps of four times `FOURS` products, whose addends are in `d` before, and results after. False
+/// where its numbers need the long way.
 #[inline(never)]
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, const HALF: bool>(
@@ -129,15 +130,14 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
     left: &Left,
     right: &Right,
     numbers: Numbers,
-    c: &[Register],
-    d: &mut [Register; 4],
+    d: &mut [Register],
 ) -> bool {
     // FP8 only: the others' results have all bits.
     let cut_results = !HALF && (FACTOR == E4M3 || FACTOR == E5M2);
     let mut extremes = Extremes::none();
     let mut sums = [_mm256_setzero_ps(); 16];
     for (at, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-        *sums = if HALF { read_halves(c, at) } else { read_rows(c, at) };
+        *sums = if HALF { read_halves(d, at) } else { read_rows(d, at) };
     }
     for step in 0..STEPS {
         let mut products = [_mm256_setzero_si256(); 16];
@@ -150,12 +150,15 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
             }
         }
     }
+    // Nothing that is added to FP16 is that small.
+    let zeros = || numbers == Numbers::Ordinary && !d.iter().flatten().any(|&c| is_small(c));
+    if !extremes.sums_are_fine() || !(HALF || extremes.exponents_are_fine() || zeros()) {
+        return false;
+    }
     for (at, sums) in sums.as_chunks::<2>().0.iter().enumerate() {
         if HALF { write_halves(d, at, *sums) } else { write_rows(d, at, *sums) }
     }
-    // Nothing that is added to FP16 is that small.
-    let zeros = || numbers == Numbers::Ordinary && !c.iter().flatten().any(|&c| is_small(c));
-    extremes.sums_are_fine() && (HALF || extremes.exponents_are_fine() || zeros())
+    true
 }
 
 /// One fused step of a few rows. `sums` holds the addends, and then the results.
@@ -238,7 +241,7 @@ pub(super) fn read_rows(c: &[Register], at: usize) -> [__m256; 2] {
 /// Writes two rows of FP32 results.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn write_rows(d: &mut [Register; 4], at: usize, results: [__m256; 2]) {
+pub(super) fn write_rows(d: &mut [Register], at: usize, results: [__m256; 2]) {
     let (half, pair) = (at / 4, at % 4);
     let [even, odd] = swap_halves(results).map(|v| words(_mm256_castps_si256(v)));
     let (pairs, _) = d[2 * half].as_chunks_mut::<8>();
@@ -267,7 +270,7 @@ fn read_halves(c: &[Register], at: usize) -> [__m256; 2] {
 /// Writes two rows of FP16 results, of numbers that are FP16 already.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn write_halves(d: &mut [Register; 4], at: usize, results: [__m256; 2]) {
+fn write_halves(d: &mut [Register], at: usize, results: [__m256; 2]) {
     let (half, pair) = (at / 4, at % 4);
     let in_turn = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
     let [first, second] = results.map(|v| _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v));

@@ -5,7 +5,9 @@
 use std::arch::x86_64::*;
 
 use super::super::{Numerics, Register};
+use super::Fragment;
 use super::operands::{F16, wide, wide_bf16};
+use super::slots::Slot;
 use super::step::{number_toward_zero, power_bits, read_rows, write_rows};
 use super::words::*;
 
@@ -16,6 +18,61 @@ const WHOLE_REACH: i32 = 90;
 
 /// Whole numbers in the places of a register's words.
 type Wholes = [[u32; 8]; 4];
+
+/// The unit of a matrix.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    /// Its exponent.
+    exponent: i32,
+    /// How many of the lowest bits of all multiples are zero.
+    zeros: i32,
+}
+
+/// A as whole numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    unit: Option<Unit>,
+    wholes: [Wholes; 4],
+}
+
+/// B as whole numbers, in the order of [`transpose_words`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Right {
+    unit: Option<Unit>,
+    wholes: [[__m256i; 4]; 2],
+}
+
+impl Left {
+    pub const ZERO: Self = Left { unit: None, wholes: [[[0; 8]; 4]; 4] };
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,f16c")]
+    fn read<const FACTOR: u8>(&mut self, fragment: &[Register]) {
+        self.unit = unit::<FACTOR>(fragment).and_then(|exponent| {
+            multiples::<FACTOR>(fragment, exponent, &mut self.wholes).map(|zeros| Unit { exponent, zeros })
+        });
+    }
+}
+
+impl Right {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    pub fn zero() -> Self {
+        Right { unit: None, wholes: [[_mm256_setzero_si256(); 4]; 2] }
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,f16c")]
+    fn read<const FACTOR: u8>(&mut self, fragment: &[Register]) {
+        let mut wholes = [[[0; 8]; 4]; 2];
+        self.unit = unit::<FACTOR>(fragment).and_then(|exponent| {
+            multiples::<FACTOR>(fragment, exponent, &mut wholes).map(|zeros| Unit { exponent, zeros })
+        });
+        for (to, [a, b, c, d]) in self.wholes.iter_mut().zip(&wholes) {
+            *to = transpose_words([integers(a), integers(b), integers(c), integers(d)]);
+        }
+    }
+}
 
 /// The exponent of the unit in which the numbers of a fragment have [`WHOLE_BITS`]. `None` where it is out of reach.
 #[inline]
@@ -88,33 +145,39 @@ fn multiples<const FACTOR: u8>(fragment: &[Register], unit: i32, to: &mut [Whole
 #[target_feature(enable = "avx2,f16c")]
 pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
     numerics: &Numerics,
-    [a, b, c]: &[&[Register]; 3],
-    d: &mut [Register; 4],
+    [a, b]: [Fragment<'_>; 2],
+    left: Slot<'_, Left>,
+    right: Slot<'_, Right>,
+    d: &mut [Register],
 ) -> bool {
+    if !left.known {
+        left.decoded.read::<FACTOR>(a.registers);
+    }
+    if !right.known {
+        right.decoded.read::<FACTOR>(b.registers);
+    }
     if numerics.fraction_bits < 2 * WHOLE_BITS || numerics.result_bits != 23 {
         return false;
     }
-    let (mut left, mut right) = ([[[0; 8]; 4]; 4], [[[0; 8]; 4]; 2]);
-    // Each of these has to wait for its own numbers, but not for the other's.
-    let (Some(a_unit), Some(b_unit)) = (unit::<FACTOR>(a), unit::<FACTOR>(b)) else { return false };
-    let b_zeros = multiples::<FACTOR>(b, b_unit, &mut right);
-    let a_zeros = multiples::<FACTOR>(a, a_unit, &mut left);
-    let (Some(a_zeros), Some(b_zeros)) = (a_zeros, b_zeros) else { return false };
+    let (Left { unit: Some(a), wholes: left }, Right { unit: Some(b), wholes: right }) =
+        (left.decoded, right.decoded)
+    else {
+        return false;
+    };
     // The larger the unit, the more room have addends.
-    let zeros = a_zeros + b_zeros;
-    let unit = a_unit + b_unit + zeros;
+    let zeros = a.zeros + b.zeros;
+    let unit = a.exponent + b.exponent + zeros;
     if unit.abs() > WHOLE_REACH {
         return false;
     }
     let zeros = _mm_cvtsi32_si128(zeros);
-    let right =
-        right.map(|[a, b, c, d]| transpose_words([integers(&a), integers(&b), integers(&c), integers(&d)]));
     let (scale, weight) = (splat(power_bits(-unit)), splat(power_bits(unit)));
     let mut broken = _mm256_setzero_ps();
     let (mut addends, mut between) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-    for at in 0..8 {
+    let mut pairs = [[_mm256_setzero_ps(); 2]; 8];
+    for (at, results) in pairs.iter_mut().enumerate() {
         // Of two rows.
-        let mut results = read_rows(c, at);
+        *results = read_rows(d, at);
         for (r, result) in results.iter_mut().enumerate() {
             let scaled = _mm256_mul_ps(*result, scale);
             let mut sum = _mm256_cvttps_epi32(scaled);
@@ -137,11 +200,16 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize>(
             }
             *result = _mm256_mul_ps(number_toward_zero(sum, _mm256_abs_epi32(sum)), weight);
         }
-        write_rows(d, at, results);
     }
     let large = _mm256_or_si256(
         _mm256_srli_epi32::<{ 2 * WHOLE_BITS + 1 }>(addends),
         _mm256_srli_epi32::<24>(between),
     );
-    _mm256_movemask_ps(broken) == 0 && _mm256_testz_si256(large, large) != 0
+    if _mm256_movemask_ps(broken) != 0 || _mm256_testz_si256(large, large) == 0 {
+        return false;
+    }
+    for (at, results) in pairs.into_iter().enumerate() {
+        write_rows(d, at, results);
+    }
+    true
 }
