@@ -23,7 +23,7 @@ pub use double::dmma;
 pub use integer::imma;
 use operands::{BF16, E4M3, E5M2, F16, Left, Numbers, Right, TF32};
 use slots::Slots;
-use step::{Constants, product};
+use step::{Constants, Work, product};
 
 /// A form of `STEPS` steps of four times `FOURS` products, with `COUNT` registers of B.
 #[inline]
@@ -41,7 +41,7 @@ fn run<
     d: &mut [Register],
     scratch: &mut Scratch,
 ) -> bool {
-    let Scratch { left, right, whole_left, whole_right, passes, .. } = scratch;
+    let Scratch { left, right, whole_left, whole_right, work, passes, .. } = scratch;
     if (A == F16 || A == BF16) && !HALF {
         if *passes > 0 {
             *passes -= 1;
@@ -64,7 +64,13 @@ fn run<
     let (Some(in_a), Some(in_b)) = (left.numbers, right.numbers) else { return false };
     let numbers = if in_a == in_b { in_a } else { Numbers::SomeTiny };
     let constants = Constants::new(numerics, HALF);
-    product::<A, STEPS, FOURS, HALF>(&constants, left, right, numbers, d)
+    // Of terms below four: in places of the last kept one.
+    let largest_sum = (16 * FOURS as i64 + 2) << numerics.fraction_bits.clamp(0, 32);
+    if HALF || largest_sum > i64::from(i32::MAX) {
+        product::<A, STEPS, FOURS, true, HALF>(&constants, left, right, numbers, work, d)
+    } else {
+        product::<A, STEPS, FOURS, false, HALF>(&constants, left, right, numbers, work, d)
+    }
 }
 
 /// A or B of a product.
@@ -93,6 +99,7 @@ pub struct Scratch {
     whole_left: Slots<whole::Left, 2>,
     whole_right: Slots<whole::Right, 4>,
     wholes: integer::Left,
+    work: Work,
     d: [Register; 4],
     pairs: [Pair; 4],
     /// Products for which it is not tried whether they are of small whole numbers.
@@ -118,6 +125,7 @@ impl Scratch {
             wholes: [[[[0; 8]; 4]; 4]; 4],
             d: [[0; LANES]; 4],
             pairs: [[0; LANES]; 4],
+            work: Work::new(),
             passes: 0,
         }
     }

@@ -14,12 +14,22 @@ pub(super) const E5M2: u8 = 4;
 
 /// Exponents of BF16 and TF32 factors may be so much more than that of 1.0, and so much less without further ado.
 const REACH: u8 = 40;
-/// The exponent of a zero. Added to any other it is so little that an addend's or `step::LOWEST` counts.
-const NONE: i8 = -127;
 
-/// The exponent of subnormals.
-const fn smallest_exponent<const FACTOR: u8>() -> i8 {
-    if FACTOR == E4M3 { -6 } else { -14 }
+/// What is to be taken off an exponent's field.
+const fn bias<const FACTOR: u8>() -> u8 {
+    match FACTOR {
+        F16 | E5M2 => 15,
+        E4M3 => 7,
+        _ => 127,
+    }
+}
+
+/// The largest exponent of a factor that is worked with, or of any that it is multiplied with.
+const fn largest_exponent<const FACTOR: u8>() -> u8 {
+    match FACTOR {
+        F16 | E4M3 | E5M2 => 15,
+        _ => REACH,
+    }
 }
 
 /// Most groups of sixteen elements in a row of A or column of B.
@@ -31,8 +41,10 @@ pub(super) struct Left {
     /// What there is, if all can be worked with.
     pub numbers: Option<Numbers>,
     pub value: [[[f32; 16]; GROUPS]; 16],
-    /// Bytes of four elements each; of two rows one behind the other.
-    pub exponents: [[[u32; 8]; GROUPS]; 8],
+    /// Bytes from which those of [`Right`] are taken off, which leaves the field of the product's exponent in FP32, or 0 if
+    /// there is a zero. A word has an element of rows 0, 2, 4 and 6 of one half of the rows, or of rows 1, 3, 5 and 7: four
+    /// elements of the former, and the same ones of the latter.
+    pub exponents: [[[[u32; 8]; 4]; GROUPS]; 2],
 }
 
 /// The eight columns of B, in the order of [`transpose_words`].
@@ -41,8 +53,8 @@ pub(super) struct Right {
     /// What there is, if all can be worked with.
     pub numbers: Option<Numbers>,
     pub value: [[__m256; 16]; GROUPS],
-    /// Bytes of four elements of each column.
-    pub exponents: [[__m256i; 4]; GROUPS],
+    /// See [`Left`]. Words have the same byte four times.
+    pub exponents: [[__m256i; 16]; GROUPS],
 }
 
 /// Magnitudes that were met, to tell whether all of them can be worked with.
@@ -103,12 +115,12 @@ pub(super) enum Numbers {
     SomeTiny,
 }
 
-/// The exponents of sixteen elements of two rows of A or columns of B, as bytes. Those are in two registers, of FP8 in
-/// the first.
+/// The exponents' fields of sixteen elements of two rows of A or columns of B, as bytes. Those are in two registers, of FP8
+/// in the first. 0 is that of zeros only, or of something as good as zero.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn exponents<const FACTOR: u8>(registers: [__m256i; 2], seen: &mut Seen) -> __m256i {
-    let fields = match FACTOR {
+fn fields<const FACTOR: u8>(registers: [__m256i; 2], seen: &mut Seen) -> __m256i {
+    match FACTOR {
         F16 => {
             let [first, second] = registers.map(|v| {
                 let shifted = _mm256_add_epi16(v, v);
@@ -153,15 +165,31 @@ fn exponents<const FACTOR: u8>(registers: [__m256i; 2], seen: &mut Seen) -> __m2
             };
             _mm256_max_epu8(fields, _mm256_min_epu8(magnitude, _mm256_set1_epi8(1)))
         }
-    };
-    // From here on 0 is the field of zeros only, or of something as good as zero.
+    }
+}
+
+/// The bytes of [`Left::exponents`].
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn left_exponents<const FACTOR: u8>(fields: __m256i) -> __m256i {
+    let offset = const { 127u8.wrapping_add(largest_exponent::<FACTOR>()).wrapping_sub(bias::<FACTOR>()) };
+    let exponents = _mm256_add_epi8(fields, _mm256_set1_epi8(offset as i8));
     match FACTOR {
-        BF16 | TF32 => _mm256_sub_epi8(fields, _mm256_set1_epi8(127)),
-        _ => {
-            let exponents = _mm256_add_epi8(fields, _mm256_set1_epi8(smallest_exponent::<FACTOR>() - 1));
-            let zero = _mm256_cmpeq_epi8(fields, _mm256_setzero_si256());
-            _mm256_blendv_epi8(exponents, _mm256_set1_epi8(NONE), zero)
-        }
+        // A zero's is so little that the floor counts.
+        BF16 | TF32 => exponents,
+        _ => _mm256_andnot_si256(_mm256_cmpeq_epi8(fields, _mm256_setzero_si256()), exponents),
+    }
+}
+
+/// The bytes of [`Right::exponents`].
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn right_exponents<const FACTOR: u8>(fields: __m256i) -> __m256i {
+    let most = const { largest_exponent::<FACTOR>() + bias::<FACTOR>() };
+    let exponents = _mm256_sub_epi8(_mm256_set1_epi8(most as i8), fields);
+    match FACTOR {
+        BF16 | TF32 => exponents,
+        _ => _mm256_or_si256(_mm256_cmpeq_epi8(fields, _mm256_setzero_si256()), exponents),
     }
 }
 
@@ -210,23 +238,26 @@ const fn registers_of_group<const FACTOR: u8>() -> usize {
 }
 
 impl Left {
-    pub const ZERO: Self = Left { numbers: None, value: [[[0.0; 16]; GROUPS]; 16], exponents: [[[0; 8]; GROUPS]; 8] };
+    pub const ZERO: Self =
+        Left { numbers: None, value: [[[0.0; 16]; GROUPS]; 16], exponents: [[[[0; 8]; 4]; GROUPS]; 2] };
 
     /// Reads A of twice `COUNT` registers. `None` where it has numbers that need the long way.
     #[inline(never)]
     #[target_feature(enable = "avx2,f16c")]
     pub fn decode<const FACTOR: u8, const COUNT: usize>(&mut self, fragment: &[Register]) -> Option<Numbers> {
         let mut seen = Seen::nothing();
+        let groups = COUNT.div_ceil(registers_of_group::<FACTOR>());
         let (pairs, _) = self.value.as_chunks_mut::<2>();
-        let halves = pairs.as_chunks_mut::<4>().0.iter_mut().zip(self.exponents.as_chunks_mut::<4>().0);
-        for (half, (pairs, exponents_of_pairs)) in halves.enumerate() {
+        let halves = pairs.as_chunks_mut::<4>().0.iter_mut().zip(&mut self.exponents);
+        for (half, (pairs, exponents)) in halves.enumerate() {
             let fragment = [0, 1].map(|i| if i < COUNT { &fragment[half + 2 * i] } else { &[0; LANES] });
-            for (pair, (rows, exponents_of_rows)) in pairs.iter_mut().zip(exponents_of_pairs).enumerate() {
+            let mut bytes = [[_mm256_setzero_si256(); 4]; GROUPS];
+            for (pair, rows) in pairs.iter_mut().enumerate() {
                 let registers = fragment.map(|register| pair_of_rows(register, pair));
-                for group in 0..COUNT.div_ceil(registers_of_group::<FACTOR>()) {
+                for group in 0..groups {
                     // The second counts for types that have it.
                     let both = [registers[group], registers[1]];
-                    exponents_of_rows[group] = words(exponents::<FACTOR>(both, &mut seen));
+                    bytes[group][pair] = left_exponents::<FACTOR>(fields::<FACTOR>(both, &mut seen));
                 }
                 for (register, v) in registers.into_iter().enumerate().take(COUNT) {
                     match FACTOR {
@@ -267,6 +298,9 @@ impl Left {
                     }
                 }
             }
+            for (exponents, bytes) in exponents.iter_mut().zip(bytes).take(groups) {
+                *exponents = interleave_bytes(bytes).map(|v| words(v));
+            }
         }
         seen.kind::<FACTOR>()
     }
@@ -276,7 +310,11 @@ impl Right {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     pub fn zero() -> Self {
-        Right { numbers: None, value: [[_mm256_setzero_ps(); 16]; GROUPS], exponents: [[_mm256_setzero_si256(); 4]; GROUPS] }
+        Right {
+            numbers: None,
+            value: [[_mm256_setzero_ps(); 16]; GROUPS],
+            exponents: [[_mm256_setzero_si256(); 16]; GROUPS],
+        }
     }
 
     /// Reads B of `COUNT` registers. `None` where it has numbers that need the long way.
@@ -293,9 +331,13 @@ impl Right {
         for group in 0..COUNT.div_ceil(registers_of_group::<FACTOR>()) {
             let mut pairs = registers[group];
             for (pair, to) in pairs.iter_mut().enumerate() {
-                *to = exponents::<FACTOR>([registers[group][pair], registers[1][pair]], &mut seen);
+                let both = [registers[group][pair], registers[1][pair]];
+                *to = right_exponents::<FACTOR>(fields::<FACTOR>(both, &mut seen));
             }
-            self.exponents[group] = transpose_words(pairs);
+            let (fours, _) = self.exponents[group].as_chunks_mut::<4>();
+            for (four, v) in fours.iter_mut().zip(transpose_words(pairs)) {
+                *four = repeat_bytes(v);
+            }
         }
         for (register, pairs) in registers.into_iter().enumerate().take(COUNT) {
             match FACTOR {

@@ -34,7 +34,7 @@ pub(super) struct Constants {
     weight: __m256i,
     /// What is kept of an FP32 result.
     kept: __m256,
-    /// The largest exponent never counts as less.
+    /// The largest exponent never counts as less: bytes.
     floor: __m256i,
 }
 
@@ -48,7 +48,7 @@ impl Constants {
             scale: _mm256_set1_epi32((254 + numerics.fraction_bits) << 23),
             weight: _mm256_set1_epi32(numerics.fraction_bits << 23),
             kept: splat(-1 << (23 - numerics.result_bits)),
-            floor: _mm256_set1_epi32(power_bits(floor)),
+            floor: _mm256_set1_epi8((127 + floor) as i8),
         }
     }
 }
@@ -60,22 +60,28 @@ struct Extremes {
     exponent: __m256i,
     /// The largest sum.
     sum: __m256i,
+    /// The largest result as an unsigned integer: of negative ones with the largest magnitude, if there is any.
+    result: __m256i,
 }
 
 impl Extremes {
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     fn none() -> Self {
-        Extremes { exponent: _mm256_set1_epi32(i32::MAX), sum: _mm256_setzero_si256() }
+        let zero = _mm256_setzero_si256();
+        Extremes { exponent: _mm256_set1_epi32(i32::MAX), sum: zero, result: zero }
     }
 
-    /// No sum was too large.
+    /// No sum was too large, and no addend an infinity or NaN: with such the sum is the least integer, and the result minus
+    /// infinity.
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     fn sums_are_fine(self) -> bool {
         let large = _mm256_max_epu32(self.sum, _mm256_set1_epi32(LARGE));
         let large = _mm256_cmpeq_epi32(large, self.sum);
-        _mm256_testz_si256(large, large) != 0
+        let infinite = _mm256_max_epu32(self.result, _mm256_set1_epi32(SIGN | EXPONENT));
+        let infinite = _mm256_cmpeq_epi32(infinite, self.result);
+        _mm256_testz_si256(_mm256_or_si256(large, infinite), _mm256_set1_epi32(-1)) != 0
     }
 
     /// All exponents were above [`LOWEST`].
@@ -93,61 +99,107 @@ const fn is_small(addend: u32) -> bool {
     magnitude != 0 && magnitude < power_bits(LOWEST) as u32
 }
 
-/// The largest exponents of the products of each element, as fields of FP32 numbers with something left below, and no less
-/// than the floor.
+/// The largest exponents of a step's products, no less than the floor, as fields: in words as in [`Left::exponents`].
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
 fn largest_products<const FOURS: usize>(
     constants: &Constants,
-    left: &Left,
-    right: &Right,
-    step: usize,
-    to: &mut [__m256i; 16],
-) {
-    for (rows, to) in left.exponents.iter().zip(to.as_chunks_mut::<2>().0) {
-        for (r, to) in to.iter_mut().enumerate() {
-            // Bytes of four products each.
-            let mut most = _mm256_set1_epi8(i8::MIN);
-            for i in step * FOURS..(step + 1) * FOURS {
-                let row = _mm256_set1_epi32(rows[i / 4][4 * r + i % 4] as i32);
-                most = _mm256_max_epi8(most, _mm256_adds_epi8(row, right.exponents[i / 4][i % 4]));
-            }
-            // The largest of the four to the highest byte, and from there to the field.
-            most = _mm256_max_epi8(most, _mm256_slli_epi32::<16>(most));
-            most = _mm256_max_epi8(most, _mm256_slli_epi32::<8>(most));
-            let field = _mm256_add_epi32(_mm256_srai_epi32::<1>(most), _mm256_set1_epi32(power_bits(0)));
-            *to = _mm256_max_epi32(field, constants.floor);
+    left: &[[u32; 8]; FOURS],
+    right: &[[__m256i; 4]; FOURS],
+    odd: usize,
+) -> __m256i {
+    let mut most = constants.floor;
+    for (rows, columns) in left.iter().zip(right) {
+        for k in 0..4 {
+            let rows = _mm256_set1_epi32(rows[4 * odd + k] as i32);
+            most = _mm256_max_epu8(most, _mm256_subs_epu8(rows, columns[k]));
         }
+    }
+    most
+}
+
+/// What of sixteens belongs to a step of four times `FOURS`.
+fn of_step<T, const FOURS: usize>(all: &[T], step: usize) -> &[[T; 4]; FOURS] {
+    &all.as_chunks::<4>().0.as_chunks::<FOURS>().0[step]
+}
+
+/// Byte `i` of each word as the exponent of an FP32 number.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn exponent_of_byte(v: __m256i, i: usize) -> __m256i {
+    match i {
+        0 => _mm256_srli_epi32::<1>(_mm256_slli_epi32::<24>(v)),
+        1 => _mm256_slli_epi32::<15>(_mm256_and_si256(v, _mm256_set1_epi32(0xff << 8))),
+        2 => _mm256_slli_epi32::<7>(_mm256_and_si256(v, _mm256_set1_epi32(0xff << 16))),
+        _ => _mm256_slli_epi32::<23>(_mm256_srli_epi32::<24>(v)),
+    }
+}
+
+/// Room for what a product is in the middle of: kept, so that nothing has to be cleared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    /// Addends and results of all rows.
+    sums: [__m256; 16],
+    /// The largest exponents of their products.
+    products: [__m256i; 16],
+}
+
+impl Work {
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    pub fn new() -> Self {
+        Work { sums: [_mm256_setzero_ps(); 16], products: [_mm256_setzero_si256(); 16] }
     }
 }
 
 /// A product of `STEPS` steps of four times `FOURS` products, whose addends are in `d` before, and results after. False
-/// where its numbers need the long way.
+/// where its numbers need the long way. `LOOK` says that sums of a step's products and an addend may be more than fits, so that
+/// each must be looked at.
 #[inline(never)]
 #[target_feature(enable = "avx2,f16c")]
-pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, const HALF: bool>(
+pub(super) fn product<
+    const FACTOR: u8,
+    const STEPS: usize,
+    const FOURS: usize,
+    const LOOK: bool,
+    const HALF: bool,
+>(
     constants: &Constants,
     left: &Left,
     right: &Right,
     numbers: Numbers,
+    work: &mut Work,
     d: &mut [Register],
 ) -> bool {
     // FP8 only: the others' results have all bits.
     let cut_results = !HALF && (FACTOR == E4M3 || FACTOR == E5M2);
     let mut extremes = Extremes::none();
-    let mut sums = [_mm256_setzero_ps(); 16];
+    let Work { sums, products } = work;
     for (at, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
         *sums = if HALF { read_halves(d, at) } else { read_rows(d, at) };
     }
     for step in 0..STEPS {
-        let mut products = [_mm256_setzero_si256(); 16];
-        largest_products::<FOURS>(constants, left, right, step, &mut products);
+        let columns = of_step(right.exponents.as_flattened(), step);
+        for (rows, products) in left.exponents.iter().zip(products.as_chunks_mut::<8>().0) {
+            let rows = &rows.as_flattened().as_chunks::<FOURS>().0[step];
+            for odd in 0..2 {
+                let most = largest_products(constants, rows, columns, odd);
+                for i in 0..4 {
+                    products[2 * i + odd] = exponent_of_byte(most, i);
+                }
+            }
+        }
         let groups = sums.as_chunks_mut::<ROWS>().0.iter_mut().zip(products.as_chunks::<ROWS>().0);
         for ((sums, products), rows) in groups.zip(left.value.as_chunks::<ROWS>().0) {
-            fused_step::<FOURS, HALF>(constants, rows, right, step, products, sums, &mut extremes);
+            fused_step::<FOURS, LOOK, HALF>(constants, rows, right, step, products, sums, &mut extremes);
             if cut_results {
                 *sums = sums.map(|sum| _mm256_and_ps(sum, constants.kept));
             }
+        }
+    }
+    if !LOOK {
+        for sum in &*sums {
+            extremes.result = _mm256_max_epu32(extremes.result, _mm256_castps_si256(*sum));
         }
     }
     // Nothing that is added to FP16 is that small.
@@ -164,7 +216,7 @@ pub(super) fn product<const FACTOR: u8, const STEPS: usize, const FOURS: usize, 
 /// One fused step of a few rows. `sums` holds the addends, and then the results.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn fused_step<const FOURS: usize, const HALF: bool>(
+fn fused_step<const FOURS: usize, const LOOK: bool, const HALF: bool>(
     constants: &Constants,
     rows: &[[[f32; 16]; GROUPS]; ROWS],
     right: &Right,
@@ -177,13 +229,14 @@ fn fused_step<const FOURS: usize, const HALF: bool>(
     let mut scale = [_mm256_setzero_ps(); ROWS];
     let mut whole = largest;
     for r in 0..ROWS {
-        let mut addend = _mm256_and_si256(_mm256_castps_si256(sums[r]), _mm256_set1_epi32(!SIGN));
+        let mut addend = _mm256_and_si256(_mm256_castps_si256(sums[r]), _mm256_set1_epi32(EXPONENT));
         if HALF {
+            // Subnormals of FP16 have no lower exponent; nothing else but zero has none.
             let nonzero = _mm256_cmpgt_epi32(addend, _mm256_setzero_si256());
             let smallest = _mm256_and_si256(nonzero, _mm256_set1_epi32(power_bits(-14)));
             addend = _mm256_max_epi32(addend, smallest);
         }
-        largest[r] = _mm256_and_si256(_mm256_max_epi32(products[r], addend), _mm256_set1_epi32(EXPONENT));
+        largest[r] = _mm256_max_epi32(products[r], addend);
         scale[r] = _mm256_castsi256_ps(_mm256_sub_epi32(constants.scale, largest[r]));
         whole[r] = _mm256_cvttps_epi32(_mm256_mul_ps(sums[r], scale[r]));
     }
@@ -199,7 +252,9 @@ fn fused_step<const FOURS: usize, const HALF: bool>(
     }
     for r in 0..ROWS {
         let magnitude = _mm256_abs_epi32(whole[r]);
-        extremes.sum = _mm256_max_epu32(extremes.sum, magnitude);
+        if LOOK {
+            extremes.sum = _mm256_max_epu32(extremes.sum, magnitude);
+        }
         if !HALF {
             extremes.exponent = _mm256_min_epi32(extremes.exponent, largest[r]);
         }

@@ -87,3 +87,26 @@ pub(super) fn transpose_halves([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
 pub(super) fn in_order(v: __m256i) -> __m256i {
     _mm256_permute4x64_epi64::<0xd8>(v)
 }
+
+/// The byte of number `4 * i + j` of each of four rows as word `j` of vector `i`, of both halves.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn interleave_bytes([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+    let (low0, high0) = (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b));
+    let (low1, high1) = (_mm256_unpacklo_epi8(c, d), _mm256_unpackhi_epi8(c, d));
+    [
+        _mm256_unpacklo_epi16(low0, low1),
+        _mm256_unpackhi_epi16(low0, low1),
+        _mm256_unpacklo_epi16(high0, high1),
+        _mm256_unpackhi_epi16(high0, high1),
+    ]
+}
+
+/// Byte `i` of each word four times, as vector `i`.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn repeat_bytes(v: __m256i) -> [__m256i; 4] {
+    let firsts =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12));
+    [0, 1, 2, 3].map(|i| _mm256_shuffle_epi8(v, _mm256_add_epi8(firsts, _mm256_set1_epi8(i))))
+}

@@ -286,8 +286,7 @@ fn tiny_factors_among_others_go_the_fast_way() {
     let mut compare = |a: &[Register; 4], fast| {
         let plain = mma::float_mma(form, Numerics::HOPPER, a, &b, &[[0; LANES]; 4], None).expect("a form");
         // SAFETY: there is room, so the processor has the features.
-        let quick =
-            unsafe { quick_float(form, Numerics::HOPPER, [a, &b, &[[0; LANES]; 4]], &mut scratch) };
+        let quick = unsafe { quick_float(form, Numerics::HOPPER, [a, &b, &[[0; LANES]; 4]], &mut scratch) };
         assert_eq!(quick.is_some(), fast);
         assert_same(quick.as_ref(), Some(&plain), 4);
     };
@@ -322,9 +321,7 @@ fn named_fragments_are_decoded_once_and_forgotten() {
                 Fragment { registers: &b[j], name: Some(j as u16) },
             ];
             // SAFETY: there is room, so the processor has the features.
-            assert!(unsafe {
-                mma::avx2::float_mma(form, Numerics::AMPERE, operands, &mut d, &mut scratch)
-            });
+            assert!(unsafe { mma::avx2::float_mma(form, Numerics::AMPERE, operands, &mut d, &mut scratch) });
             assert_eq!(d, plain, "tile {tile}");
         }
         scratch.forget();
