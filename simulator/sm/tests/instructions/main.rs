@@ -8,6 +8,7 @@ mod claims;
 mod lab;
 mod memory;
 mod model;
+mod products;
 mod reference;
 mod runs;
 
