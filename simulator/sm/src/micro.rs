@@ -159,7 +159,8 @@ pub(crate) trait Execute {
     /// Runs `op` for all warps of the team. Must be `#[inline(always)]`: the processor's features belong to the caller.
     fn run<L: Level>(core: &mut Core<'_>, op: &Micro) -> Flow;
 
-    /// The last micro-operation that [`Execute::run`] executed: `op`, or one of those that follow in its chain.
+    /// The last micro-operation that [`Execute::run`] executed: `op`, or one that [`super::run::Chain::further`] gave, since
+    /// the chain goes on behind it.
     #[inline(always)]
     fn last(_core: &Core<'_>, op: &Micro) -> *const Micro {
         op
