@@ -8,7 +8,9 @@ use sass::lane::{Rounding, warp};
 
 use super::super::core::{Core, TEAM};
 use super::super::fault::FaultKind;
-use super::super::lanes::{FULL, LANES};
+#[cfg(target_arch = "x86_64")]
+use super::super::lanes::FULL;
+use super::super::lanes::LANES;
 use super::super::micro::{Execute, Flow, Level, Micro, RowIndex};
 use super::handlers;
 
@@ -242,7 +244,7 @@ fn in_a_row(core: &Core<'_>, op: &Micro, registers: Registers, products: &mut [M
     count
 }
 
-/// A product by vectors. False, with nothing written, if it is for [`plain_float`].
+/// A product by vectors. False if it is for [`plain_float`], which finds its sources as they were.
 ///
 /// # Safety
 /// The processor must have AVX2 and F16C.
@@ -266,7 +268,7 @@ unsafe fn quick_float(
                 core.put(op.d.plus(word), FULL, &addends);
             }
         }
-        // SAFETY: lowering checked the operands for the form's numbers of registers.
+        // SAFETY: lowering checked the operands for the form's numbers of registers, and they are apart.
         let ([a, b], d) = unsafe { core.rows_between([a, b], d) };
         let operands = [
             mma::avx2::Fragment { registers: a, name: Some(op.a.0) },
