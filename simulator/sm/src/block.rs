@@ -79,6 +79,8 @@ pub(super) struct Block {
     pub cta: Cta,
     /// Warps with live lanes.
     pub alive: usize,
+    /// Only named so far: see [`Block::begin`].
+    pub named: bool,
 }
 
 impl Block {
@@ -86,7 +88,9 @@ impl Block {
     pub fn new(launch: &Prepared) -> Self {
         let shape = launch.shape();
         Self {
-            warps: (0..shape.warps).map(|_| Warp::new(shape.registers, shape.local_bytes)).collect(),
+            warps: (0..shape.warps)
+                .map(|index| Warp::new(index, shape.registers, shape.local_bytes))
+                .collect(),
             cta: Cta {
                 shared: vec![Lanes::splat(0); shape.shared_bytes.div_ceil(128) as usize],
                 index: [0; 3],
@@ -100,23 +104,30 @@ impl Block {
                 spins: 0,
             },
             alive: 0,
+            named: true,
         }
     }
 
-    /// Makes this memory the block of that number. With `clear` nothing is left of the block before.
-    pub fn start(&mut self, launch: &Prepared, number: u64, clear: bool) {
+    /// Makes this memory the block of that number, which is still to begin.
+    pub fn name(&mut self, launch: &Prepared, number: u64) {
         self.cta.index = launch.block_index(number);
         self.cta.number = number;
+        self.named = true;
+    }
+
+    /// Begins with all warps at the program's first instruction. With `clear` nothing is left of the block before.
+    pub fn begin(&mut self, launch: &Prepared, clear: bool) {
+        self.named = false;
         self.cta.barriers = [Barrier::EMPTY; BARRIERS];
         self.cta.busy = 0;
         self.cta.result = 0;
         self.alive = self.warps.len();
         let threads = launch.threads;
-        for (warp, index) in self.warps.iter_mut().zip(0u32..) {
+        for warp in &mut self.warps {
             if clear {
                 warp.clear();
             }
-            warp.start(index, threads - 32 * index, launch.launch.program_address);
+            warp.start(threads, launch.launch.program_address);
         }
         if clear {
             self.cta.shared.fill(Lanes::splat(0));

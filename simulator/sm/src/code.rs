@@ -135,6 +135,11 @@ impl Loaded {
         self.patched.as_ref().unwrap_or(&self.page.code)
     }
 
+    /// Whether the code is the page's.
+    pub fn is_whole(&self) -> bool {
+        self.patched.is_none()
+    }
+
     /// Fills in the constants of a launch.
     fn fill(&mut self, launch: &Prepared) {
         self.patched = None;

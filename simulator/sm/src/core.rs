@@ -171,6 +171,7 @@ impl<'a> Core<'a> {
             groups: self.team.groups.as_ptr(),
             count: self.team.count,
             ledger: std::ptr::null_mut(),
+            missed: std::ptr::null_mut(),
             windows: &raw const self.caches.windows,
             common: super::native::Common {
                 shared: self.cta.shared.as_mut_ptr().cast(),

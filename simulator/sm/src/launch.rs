@@ -94,6 +94,8 @@ pub(crate) struct Prepared {
     pub threads: u32,
     /// Thread indices x, y, z of each warp of a block.
     pub thread_index: Vec<[Lanes; 3]>,
+    /// A block is whole warps, of threads that differ only in x.
+    pub line: bool,
 }
 
 impl Prepared {
@@ -169,8 +171,9 @@ impl Prepared {
                 index
             })
             .collect();
+        let line = x == threads && threads.is_multiple_of(32);
         let (launch, map, cluster) = (launch.clone(), Arc::clone(map), cluster as u32);
-        Ok(Self { launch, map, banks, blocks, cluster, threads, thread_index })
+        Ok(Self { launch, map, banks, blocks, cluster, threads, thread_index, line })
     }
 
     /// What a block needs.
@@ -185,6 +188,10 @@ impl Prepared {
 
     /// A block's index. Blocks are numbered cluster by cluster.
     pub fn block_index(&self, number: u64) -> [u32; 3] {
+        // Divisions of 64 bits are slow.
+        if let (1, [_, 1, 1], Ok(x)) = (self.cluster, self.launch.grid, u32::try_from(number)) {
+            return [x, 0, 0];
+        }
         let place = |number: u64, [x, y, _]: [u32; 3]| {
             let (x, y) = (u64::from(x), u64::from(y));
             [number % x, number / x % y, number / x / y].map(|at| at as u32)

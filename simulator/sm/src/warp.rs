@@ -65,7 +65,7 @@ pub(crate) struct Warp {
 
 impl Warp {
     /// A warp to be started.
-    pub(super) fn new(registers: u32, local_bytes: u32) -> Self {
+    pub(super) fn new(index: u32, registers: u32, local_bytes: u32) -> Self {
         Self {
             rows: vec![Lanes::splat(0); rows_of(registers)],
             predicates: PREDICATES,
@@ -84,14 +84,14 @@ impl Warp {
             turns: 0,
             cluster_phase: 0,
             cluster_arrived: 0,
-            index: 0,
+            index,
             local: vec![Lanes::splat(0); local_bytes.div_ceil(4) as usize],
         }
     }
 
-    /// Starts the warp anew with `threads` lanes. Registers and local memory keep what was in them, as the card's do.
-    pub(super) fn start(&mut self, index: u32, threads: u32, pc: u64) {
-        self.index = index;
+    /// Starts the warp anew in a block of so many threads. Registers and local memory keep what was in them, as the card's do.
+    pub(super) fn start(&mut self, threads: u32, pc: u64) {
+        let threads = threads - 32 * self.index;
         self.alive = if threads >= 32 { FULL } else { (1 << threads) - 1 };
         self.waiting = 0;
         (self.yielded, self.exclusive) = (0, 0);

@@ -14,6 +14,7 @@ use super::lanes::{Lanes, each};
 use super::launch::{Prepared, Shape, Statistics};
 use super::memory::Windows;
 use super::micro::Flow;
+use super::native;
 use super::profile::Counting;
 use super::run::{self, Run};
 
@@ -164,8 +165,28 @@ impl Worker {
 
     /// Makes a block that finished another one of the same launch.
     pub fn restart(&self, launch: &Prepared, block: &mut Block, number: u64) {
+        block.name(launch, number);
+        if launch.cluster > 1 {
+            self.begin(launch, block);
+        }
+    }
+
+    fn begin(&self, launch: &Prepared, block: &mut Block) {
         // What a block finds in its registers is whatever was there, but a seeded run repeats itself.
-        block.start(launch, number, self.caches.random.is_some());
+        block.begin(launch, self.caches.random.is_some());
+    }
+
+    /// Executes a block that did not begin yet, if its code is made for blocks as a whole. Whether it was.
+    fn run_at_once(&mut self, cache: &CodeCache, launch: &Prepared, block: &mut Block) -> bool {
+        let pc = launch.launch.program_address;
+        if !launch.line || self.caches.random.is_some() || self.counting.is_some() || pc & 15 != 0 {
+            return false;
+        }
+        let Ok(loaded) = self.code.page(pc, launch, cache) else { return false };
+        let Some(done) = native::run_at_once(loaded, pc, block, &mut self.caches, launch) else { return false };
+        self.caches.statistics.instructions += done.instructions;
+        self.caches.statistics.lane_instructions += done.lanes;
+        true
     }
 
     /// Takes back the memory of a block.
@@ -186,6 +207,12 @@ impl Worker {
         launch: &Prepared,
         block: &mut Block,
     ) -> Result<Outcome, Box<Fault>> {
+        if block.named {
+            if self.run_at_once(cache, launch, block) {
+                return Ok(Outcome::Finished);
+            }
+            self.begin(launch, block);
+        }
         let mut budget = TURN;
         block.cta.spins = 0;
         if let Some(random) = &mut self.caches.random {
@@ -443,7 +470,7 @@ impl Worker {
 }
 
 /// Most warps of a block.
-const WARPS: usize = 32;
+pub(super) const WARPS: usize = 32;
 
 /// Warps of a team whose registers fit into the nearest cache together.
 fn largest_team(registers: u32) -> usize {

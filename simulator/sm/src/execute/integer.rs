@@ -221,7 +221,7 @@ handlers! {
         Flow::Next
     };
     /// ISETP.
-    Isetp<const COMPARE: u32, const SIGNED: bool> [emit::compare_integers::<COMPARE, SIGNED>] = |core, op, mask| {
+    Isetp<const COMPARE: u32, const SIGNED: bool> [emit::compare_integers::<COMPARE, SIGNED>, linear Linear::Comparison { code: COMPARE, signed: SIGNED }] = |core, op, mask| {
         let (a, b) = (core.row(op.a), core.row(op.b));
         let compare = IntegerCompare::from_code(COMPARE);
         let truth = L::ballot(|i| integer::compare(a[i], b[i], compare, sign(SIGNED)));

@@ -1,7 +1,11 @@
 //! No compiled code: for processors and systems for which there is none. Handlers execute everything.
 
+use super::block::Block;
+use super::code::Loaded;
+use super::launch::Prepared;
 use super::micro::Micro;
 use super::processor::Compile;
+use super::worker::Caches;
 
 /// What a micro-operation becomes in compiled code.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +39,24 @@ pub(crate) struct Known {
 /// What it lacks.
 pub(super) fn available() -> Result<(), &'static str> {
     Err("it is not x86-64 with Linux")
+}
+
+/// What a block did that was executed at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub instructions: u64,
+    pub lanes: u64,
+}
+
+/// Executes a block at once: never.
+pub(super) fn run_at_once(
+    _loaded: &Loaded,
+    _pc: u64,
+    _block: &mut Block,
+    _caches: &mut Caches,
+    _launch: &Prepared,
+) -> Option<Done> {
+    None
 }
 
 /// The runs of a page: none.

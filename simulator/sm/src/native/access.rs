@@ -483,7 +483,7 @@ fn check(
         if base.uniform != RowIndex::ZERO {
             b.asm.narrow_memory(Add, RAX, uniform(0));
         }
-        return reach(b.asm, base.access, base.offsets[0], span, fail);
+        return reach(b.asm, base.access, base.offsets[0], Span::Fixed(span), fail, fail);
     }
     if way == Way::Rising {
         // Low words that wrap around do not rise.
@@ -503,12 +503,56 @@ fn check(
         b.asm.shift_left_wide(R14, 32);
         b.asm.wide(Add, RAX, R14);
     }
-    reach(b.asm, base.access, base.offsets[0], span, fail);
+    reach(b.asm, base.access, base.offsets[0], Span::Fixed(span), fail, fail);
+}
+
+/// How many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Span {
+    Fixed(i32),
+    /// Known when the code runs: 64 bits.
+    At(Memory),
+}
+
+impl Span {
+    /// Adds it to a register.
+    pub(super) fn add_to(self, asm: &mut Assembler, to: General) {
+        match self {
+            Self::Fixed(bytes) => asm.add_number(to, bytes),
+            Self::At(memory) => asm.wide_memory(Arithmetic::Add, to, memory),
+        }
+    }
+
+    /// Takes it off a register.
+    pub(super) fn take_off(self, asm: &mut Assembler, from: General) {
+        match self {
+            Self::Fixed(bytes) => asm.add_number(from, -bytes),
+            Self::At(memory) => asm.wide_memory(Arithmetic::Subtract, from, memory),
+        }
+    }
+}
+
+/// A part of the window of which R14 is the place, as [`reach`] leaves it.
+fn window(stores: bool, offset: usize) -> Memory {
+    let kind = if stores { AccessKind::Write } else { AccessKind::Read };
+    Memory { base: WINDOWS_AT, index: Some(R14), offset: (Windows::offset(kind) + offset) as i32 }
+}
+
+/// Makes RAX the address again of which [`reach`] found that the window at its place does not hold it.
+pub(super) fn unreach(asm: &mut Assembler, stores: bool) {
+    asm.wide_memory(Arithmetic::Add, RAX, window(stores, Window::START));
 }
 
 /// Makes of an address in RAX the memory behind `span` bytes from `offset` on, which all may be accessed and begin aligned;
-/// where not, goes to `fail`.
-pub(super) fn reach(asm: &mut Assembler, access: Access, offset: i32, span: i32, fail: Label) {
+/// where not, goes to `fail`, or to `missed` where the worker's windows do not hold the first of them.
+pub(super) fn reach(
+    asm: &mut Assembler,
+    access: Access,
+    offset: i32,
+    span: Span,
+    fail: Label,
+    missed: Label,
+) {
     use Arithmetic::{Add, Compare, Move, Subtract};
     let Access { space, bytes, stores } = access;
     if space == SHARED {
@@ -516,7 +560,7 @@ pub(super) fn reach(asm: &mut Assembler, access: Access, offset: i32, span: i32,
         asm.narrow_memory(Subtract, RAX, common(std::mem::offset_of!(Common, window)));
         asm.test_byte(RAX, bytes - 1);
         asm.jump_if(Condition::NotZero, fail);
-        asm.add_number(RAX, span);
+        span.add_to(asm, RAX);
         asm.wide_memory(Compare, RAX, common(std::mem::offset_of!(Common, shared_bytes)));
         asm.jump_if(Condition::Above, fail);
         asm.wide_memory(Add, RAX, common(std::mem::offset_of!(Common, shared)));
@@ -528,19 +572,13 @@ pub(super) fn reach(asm: &mut Assembler, access: Access, offset: i32, span: i32,
     asm.wide(Move, R14, RAX);
     asm.shift_right_wide(R14, (PLACE - WINDOW_BYTES.trailing_zeros()) as u8);
     asm.and_number(R14, ((WINDOWS - 1) * WINDOW_BYTES) as i32);
-    let kind = if stores { AccessKind::Write } else { AccessKind::Read };
-    let window = |offset: usize| Memory {
-        base: WINDOWS_AT,
-        index: Some(R14),
-        offset: (Windows::offset(kind) + offset) as i32,
-    };
-    asm.wide_memory(Subtract, RAX, window(Window::START));
-    asm.wide_memory(Compare, RAX, window(Window::LENGTH));
-    asm.jump_if(Condition::NotBelow, fail);
-    asm.add_number(RAX, span);
-    asm.wide_memory(Compare, RAX, window(Window::LENGTH));
+    asm.wide_memory(Subtract, RAX, window(stores, Window::START));
+    asm.wide_memory(Compare, RAX, window(stores, Window::LENGTH));
+    asm.jump_if(Condition::NotBelow, missed);
+    span.add_to(asm, RAX);
+    asm.wide_memory(Compare, RAX, window(stores, Window::LENGTH));
     asm.jump_if(Condition::Above, fail);
-    asm.wide_memory(Add, RAX, window(Window::POINTER));
+    asm.wide_memory(Add, RAX, window(stores, Window::POINTER));
 }
 
 /// One item for all lanes.

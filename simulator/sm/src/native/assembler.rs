@@ -150,7 +150,13 @@ pub(super) enum Condition {
     NotBelow = 3,
     Zero = 4,
     NotZero = 5,
+    NotAbove = 6,
     Above = 7,
+    /// Less, of numbers with sign.
+    Less = 12,
+    NotLess = 13,
+    NotGreater = 14,
+    Greater = 15,
 }
 
 /// Arithmetic on general registers, by its opcode in the form `register, register or memory`.

@@ -53,6 +53,7 @@ const fn steps(step: u32) -> [u32; 8] {
 
 numbers! {
     Zero = all(0);
+    One = all(1);
     Ones = all(u32::MAX);
     Sign = all(1 << 31);
     Magnitude = all(!(1 << 31));

@@ -32,6 +32,7 @@ mod memory;
 pub(crate) mod plan;
 mod rounds;
 pub(crate) mod special;
+mod straight;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -51,6 +52,7 @@ use super::run;
 use super::warp::Warp;
 pub(crate) use access::Common;
 pub(crate) use liveness::Reach;
+pub(crate) use straight::run_at_once;
 
 /// Instructions of the shortest run that is worth it.
 const SHORTEST: usize = 2;
@@ -105,6 +107,8 @@ struct Run {
     parts: Vec<usize>,
     /// The loop that begins with it.
     around: Option<Loop>,
+    /// The way to the end of the program that begins with it.
+    straight: Option<straight::Straight>,
 }
 
 /// A loop of a page.
@@ -214,6 +218,8 @@ pub(super) struct Runs {
     page: u64,
     /// Rows of uniform registers.
     uniform: Range<u16>,
+    /// How often what is compiled later is wanted before it is.
+    often: u32,
     runs: Vec<Run>,
     /// For each instruction one more than the number of the run that begins with it.
     of: Vec<u16>,
@@ -242,7 +248,8 @@ impl Runs {
         let (runs, compiled) = (Vec::new(), Mutex::default());
         let uniform = RowIndex::scratch(registers, 0).0;
         let uniform = uniform - RowIndex::UNIFORM..uniform;
-        let mut found = Self { known, page, uniform, runs, of, compiled };
+        let often = if compile == Compile::Always { 0 } else { OFTEN };
+        let mut found = Self { known, page, uniform, often, runs, of, compiled };
         if compile == Compile::Never {
             return found;
         }
@@ -284,6 +291,7 @@ impl Runs {
                         code: AtomicPtr::default(),
                         fruitless: AtomicU32::new(0),
                     }),
+                    straight: straight::find(code, &found.known, start),
                 });
                 found.of[start] = found.runs.len() as u16;
             }
@@ -338,6 +346,12 @@ impl Runs {
             sites.extend(new);
             run.code.store(place.as_ptr(), Ordering::Release);
         }
+        self.compile_loop(run, code, &mut compiled);
+    }
+
+    /// Compiles the loop that begins with a run.
+    fn compile_loop(&self, run: &Run, code: &[Micro], compiled: &mut Compiled) {
+        let Compiled { memory: Some(memory), live: Some(live), sites } = compiled else { return };
         let Some(around) = &run.around else { return };
         let end = run.start + around.length;
         let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
@@ -348,10 +362,35 @@ impl Runs {
             .map(|bytes| (bytes, Vec::new()))
             .or_else(|| rounds::translate(ops, known, run.start, live, uniform));
         if let Some((bytes, new)) = translated
-            && let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes))
+            && let Some(place) = memory.add(&bytes)
         {
             sites.extend(new);
             around.code.store(place.as_ptr(), Ordering::Release);
+        }
+    }
+
+    /// The straight way to the end of the program from an instruction on.
+    fn straight(&self, number: usize) -> Option<&straight::Straight> {
+        self.at(number)?.straight.as_ref()
+    }
+
+    /// A straight way that is not compiled yet is wanted.
+    #[cold]
+    fn want_straight(&self, straight: &straight::Straight, number: usize, code: &[Micro]) {
+        if straight.wanted.fetch_add(1, Ordering::Relaxed) != self.often {
+            return;
+        }
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let Compiled { memory, live, .. } = &mut *compiled;
+        let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
+        let end = number + straight.length - 1;
+        let (Some(ops), Some(known)) = (code.get(number..end), self.known.get(number..end)) else { return };
+        let Some(bytes) = straight::translate(ops, known, number, live, &self.uniform) else { return };
+        if memory.is_none() {
+            *memory = Executable::new();
+        }
+        if let Some(place) = memory.as_mut().and_then(|memory| memory.add(&bytes)) {
+            straight.code.store(place.as_ptr(), Ordering::Release);
         }
     }
 }
@@ -368,6 +407,8 @@ pub(super) struct Frame {
     pub count: usize,
     /// What loops leave.
     pub ledger: *mut loops::Ledger,
+    /// What blocks that are executed at once do not reach.
+    pub missed: *mut straight::Missed,
     /// The worker's windows on global memory.
     pub windows: *const super::memory::Windows,
     /// What accesses need beside.
@@ -624,7 +665,7 @@ fn translate(
     asm.place(member);
     begin_member(&mut asm);
     let [general, done] = [(); 2].map(|()| asm.label());
-    if let Some(planned) = plan::Planned::of(ops, known, run.start, live, uniform) {
+    if let Some(planned) = plan::Planned::of(plan::Across::Warp, ops, known, run.start, live, uniform) {
         asm.compare_number(GROUP, -1);
         asm.jump_if(Condition::NotZero, general);
         planned.write(&mut asm, ops, known, uniform, general)?;

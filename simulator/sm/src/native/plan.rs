@@ -11,13 +11,14 @@ use std::ops::Range;
 
 use super::super::execute::memory::{SCALE, SHARED, WIDE};
 use super::super::micro::{Micro, PredicateIn, RowIndex};
-use super::access::{self, Access, SCALARS, scalar};
+use super::access::{self, Access, SCALARS, Span, scalar};
 use super::assembler::{
-    Arithmetic, Assembler, Condition, General, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm,
+    Arithmetic, Assembler, Condition, General, Label, Memory, R14, RAX, SHIFT_LEFT, Vector, Ymm, at,
 };
 use super::builder::{Builder, Name, Number};
 use super::liveness::Live;
-use super::{EIGHTS_LEFT, Known, special};
+use super::straight::Missed;
+use super::{COUNT, EIGHTS_LEFT, Frame, Known, Reach, special};
 
 /// How an instruction's result depends on its sources, where it does so by sums and products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,11 @@ pub(crate) enum Linear {
     BlockIndex,
     /// A part of the thread's index.
     ThreadIndex,
+    /// A predicate: whether the first source is less (bit 0 of the code), equal (1) or greater (2).
+    Comparison {
+        code: u32,
+        signed: bool,
+    },
 }
 
 impl Linear {
@@ -58,6 +64,15 @@ impl Linear {
 
 /// Lanes of a warp.
 const LANES: i32 = 32;
+
+/// Of which lanes a plan tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Across {
+    /// Those of the warp at hand.
+    Warp,
+    /// Those of a block from its beginning on, which is whole warps, of threads that differ only in x.
+    Block,
+}
 
 /// A value of 32 lanes: what the first one has, and by how much each is above the one before, `None` if all are the same. 32
 /// bits, in 8 bytes on the stack or in a row.
@@ -77,15 +92,11 @@ pub(super) struct Reached {
     access: Access,
 }
 
-impl Reached {
-    fn bytes(&self) -> i32 {
-        i32::from(self.access.bytes) * if self.same { 1 } else { LANES }
-    }
-}
 
 /// A run whose addresses are known before it begins.
 #[derive(Debug)]
 pub(super) struct Planned {
+    across: Across,
     /// Of each instruction the memory that it accesses.
     pub accesses: Vec<Option<Reached>>,
     /// Whether it is executed: others only led to addresses.
@@ -97,6 +108,7 @@ pub(super) struct Planned {
 impl Planned {
     /// What is known of a run, if its addresses come from sums and products. `start` is the number of its first instruction.
     pub(super) fn of(
+        across: Across,
         ops: &[Micro],
         known: &[Known],
         start: usize,
@@ -108,9 +120,10 @@ impl Planned {
         }
         let mut asm = Assembler::default();
         let fail = asm.label();
-        let accesses = Plan::new(&mut asm, ops, known, uniform, fail).write()?;
+        let accesses = Plan::new(across, &mut asm, ops, known, uniform, fail).write()?;
         // Lanes that a guard excludes are counted.
-        let guarded = |number: usize| ops[number].kind & Micro::GUARDED != 0;
+        let guarded =
+            |number: usize| ops[number].kind & Micro::GUARDED != 0 && known[number].reach != Reach::Exit;
         let data = |number: usize| {
             accesses[number].map(|Reached { access, .. }| {
                 let words = if access.stores { u16::from(access.bytes / 4) } else { 0 };
@@ -119,7 +132,7 @@ impl Planned {
         };
         let [needed, needed_again] =
             [false, true].map(|again| live.needed(start, ops.len(), again, guarded, data));
-        Some(Self { accesses, needed, needed_again })
+        Some(Self { across, accesses, needed, needed_again })
     }
 
     /// Writes what is executed before.
@@ -131,12 +144,13 @@ impl Planned {
         uniform: &Range<u16>,
         fail: Label,
     ) -> Option<()> {
-        Plan::new(asm, ops, known, uniform, fail).write().map(|_| ())
+        Plan::new(self.across, asm, ops, known, uniform, fail).write().map(|_| ())
     }
 }
 
-/// Code that computes addresses for a whole warp.
+/// Code that computes addresses for all lanes at once.
 struct Plan<'a> {
+    across: Across,
     asm: &'a mut Assembler,
     ops: &'a [Micro],
     known: &'a [Known],
@@ -150,10 +164,16 @@ struct Plan<'a> {
     pairs: Vec<((u16, Option<usize>), Value)>,
     /// Products of 64 bits, by the places of their factors.
     products: Vec<((Memory, Memory, bool), Value)>,
+    /// Of a block the number of its last lane, and how long its lanes' items are together, by the bytes of one.
+    last: Option<Memory>,
+    spans: Vec<(u8, Memory)>,
+    /// Where it goes when no window holds an access: of loads, and of stores.
+    missed: [Option<Label>; 2],
 }
 
 impl<'a> Plan<'a> {
     fn new(
+        across: Across,
         asm: &'a mut Assembler,
         ops: &'a [Micro],
         known: &'a [Known],
@@ -161,6 +181,7 @@ impl<'a> Plan<'a> {
         fail: Label,
     ) -> Self {
         Self {
+            across,
             asm,
             ops,
             known,
@@ -170,14 +191,23 @@ impl<'a> Plan<'a> {
             values: Vec::new(),
             pairs: Vec::new(),
             products: Vec::new(),
+            last: None,
+            spans: Vec::new(),
+            missed: [None; 2],
         }
     }
 
     /// Writes the code for all accesses of a run; what they are, by instruction. `None` if addresses come from anything else.
     fn write(mut self) -> Option<Vec<Option<Reached>>> {
         let plan = &mut self;
+        if plan.across == Across::Block {
+            plan.begin_block()?;
+        }
         let mut all = Vec::new();
         for (number, known) in plan.known.iter().enumerate() {
+            if known.reach == Reach::Exit {
+                plan.settles(plan.ops[number].guard, number, false)?;
+            }
             all.push(match known.emit.and_then(|emit| emit.access) {
                 Some(access) => Some(plan.access(number, access)?),
                 None => None,
@@ -191,7 +221,125 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        plan.write_missed();
         Some(all)
+    }
+
+    /// Computes how many lanes there are.
+    fn begin_block(&mut self) -> Option<()> {
+        self.asm.wide(Arithmetic::Move, RAX, COUNT);
+        self.asm.shift_left_wide(RAX, LANES.trailing_zeros() as u8);
+        self.asm.add_number(RAX, -1);
+        self.last = Some(self.keep()?);
+        Some(())
+    }
+
+    /// RAX, of 64 bits, times the number of the last lane.
+    fn times_last(&mut self) {
+        match self.last {
+            Some(last) => self.asm.multiply_memory(true, RAX, last),
+            None => self.asm.multiply_number(RAX, LANES - 1),
+        }
+    }
+
+    /// How long an access is in all lanes together.
+    fn span(&mut self, same: bool, bytes: u8) -> Option<Span> {
+        if same {
+            return Some(Span::Fixed(bytes.into()));
+        }
+        if self.across == Across::Warp {
+            return Some(Span::Fixed(i32::from(bytes) * LANES));
+        }
+        if let Some((_, span)) = self.spans.iter().find(|(known, _)| *known == bytes) {
+            return Some(Span::At(*span));
+        }
+        self.asm.wide(Arithmetic::Move, R14, COUNT);
+        self.asm.shift_left_wide(R14, (LANES.trailing_zeros() + u32::from(bytes).trailing_zeros()) as u8);
+        let (_, span) = self.scalar()?;
+        self.asm.store_wide(span, R14);
+        self.spans.push((bytes, span));
+        Some(Span::At(span))
+    }
+
+    /// Tells of an address that no window holds.
+    fn write_missed(&mut self) {
+        let [loads, stores] = self.missed;
+        if loads.or(stores).is_none() {
+            return;
+        }
+        let past = self.asm.label();
+        self.asm.jump(past);
+        for (label, stores) in [(loads, false), (stores, true)] {
+            let Some(label) = label else { continue };
+            self.asm.place(label);
+            access::unreach(self.asm, stores);
+            self.asm.load_wide(R14, access::FRAME);
+            self.asm.load_wide(R14, at(R14, std::mem::offset_of!(Frame, missed) as i32));
+            self.asm.store_wide(at(R14, std::mem::offset_of!(Missed, address) as i32), RAX);
+            self.asm.store_number(at(R14, std::mem::offset_of!(Missed, stores) as i32), stores.into());
+            self.asm.jump(self.fail);
+        }
+        self.asm.place(past);
+    }
+
+    /// Fails unless a predicate has one value in all lanes before an instruction.
+    fn settles(&mut self, operand: PredicateIn, before: usize, value: bool) -> Option<()> {
+        let (index, inverted) = (operand.0 & 15, operand.0 >> 4 & 1 != 0);
+        let value = value != inverted;
+        if index & 7 == 7 {
+            return value.then_some(());
+        }
+        let writer = (0..before).rev().find(|number| self.ops[*number].to.iter().any(|to| to.0 == index))?;
+        let op = self.ops[writer];
+        let Linear::Comparison { code, signed } = self.linear(writer)? else { return None };
+        if op.to[0].0 != index || op.to[1].0 == index {
+            return None;
+        }
+        match (op.extra & 3, value) {
+            // Of both one is enough.
+            (0, false) if op.from[0] == PredicateIn::TRUE => {}
+            (0, true) | (1, false) => self.settles(op.from[0], writer, value)?,
+            _ => return None,
+        }
+        self.compares(&op, if value { code } else { code ^ 7 }, signed, writer)
+    }
+
+    /// Fails unless the sources of an instruction compare so in all lanes. It is enough to look at the first and the last one.
+    fn compares(&mut self, op: &Micro, code: u32, signed: bool, number: usize) -> Option<()> {
+        let (a, b) = (self.value(op.a, number)?, self.value(op.b, number)?);
+        let (line, with, code) = match (a.step, b.step) {
+            (_, None) => (a, b.first, code),
+            // The other way round less is greater.
+            (None, _) => (b, a.first, code & 2 | code << 2 & 4 | code >> 2 & 1),
+            _ => return None,
+        };
+        let unless = match (code, signed) {
+            (1, false) => Condition::NotBelow,
+            (3, false) => Condition::Above,
+            (4, false) => Condition::NotAbove,
+            (6, false) => Condition::Below,
+            (1, true) => Condition::NotLess,
+            (3, true) => Condition::Greater,
+            (4, true) => Condition::NotGreater,
+            (6, true) => Condition::Less,
+            (2, _) => Condition::NotZero,
+            // What both ends differ from may be between them.
+            (5, _) if line.step.is_none() => Condition::Zero,
+            (7, _) => return Some(()),
+            _ => return None,
+        };
+        self.stays_in_range(line, signed);
+        self.asm.load_narrow(RAX, line.first);
+        self.asm.narrow_memory(Arithmetic::Compare, RAX, with);
+        self.asm.jump_if(unless, self.fail);
+        if let Some(step) = line.step {
+            self.asm.load_narrow(RAX, step);
+            self.times_last();
+            self.asm.narrow_memory(Arithmetic::Add, RAX, line.first);
+            self.asm.narrow_memory(Arithmetic::Compare, RAX, with);
+            self.asm.jump_if(unless, self.fail);
+        }
+        Some(())
     }
 
     /// Room for a number of 64 bits.
@@ -240,6 +388,10 @@ impl<'a> Plan<'a> {
             return Some(Value { first: Builder::memory(Name::Row(row.0)), step: None });
         }
         let writer = self.writer(row, before);
+        if writer.is_none() && self.across == Across::Block {
+            // Its warps may hold anything.
+            return None;
+        }
         if writer.is_none() && self.uniform.contains(&row.0) {
             return Some(Value { first: Builder::memory(Name::Row(row.0)), step: None });
         }
@@ -273,6 +425,13 @@ impl<'a> Plan<'a> {
             Linear::Scaled => self.shifted(op.a, shift, Some(op.b), number),
             Linear::Shifted => self.shifted(op.a, shift, None, number),
             Linear::BlockIndex => Some(Value { first: special::block_index_at(&op), step: None }),
+            Linear::ThreadIndex if self.across == Across::Block => Some(match op.payload % 3 {
+                0 => Value {
+                    first: Builder::number_memory(Number::Zero),
+                    step: Some(Builder::number_memory(Number::One)),
+                },
+                _ => Value { first: Builder::number_memory(Number::Zero), step: None },
+            }),
             Linear::ThreadIndex => {
                 let [bad, good] = [(); 2].map(|()| self.asm.label());
                 let indices = special::find_thread_indices(self.asm, EIGHTS_LEFT, &op);
@@ -290,7 +449,7 @@ impl<'a> Plan<'a> {
             }
             // The low word of the pair.
             Linear::Wide { .. } if row == op.d => self.pair(row, number + 1),
-            Linear::Wide { .. } => None,
+            Linear::Wide { .. } | Linear::Comparison { .. } => None,
         }
     }
 
@@ -389,6 +548,9 @@ impl<'a> Plan<'a> {
         if low != high {
             return None;
         }
+        if low.is_none() && self.across == Across::Block {
+            return None;
+        }
         if low.is_none() && self.uniform.contains(&row.0) {
             return self.words(row, row.plus(1), before);
         }
@@ -446,7 +608,7 @@ impl<'a> Plan<'a> {
     fn stays_in_range(&mut self, value: Value, signed: bool) {
         let Some(step) = value.step else { return };
         self.asm.load_signed(RAX, step);
-        self.asm.multiply_number(RAX, LANES - 1);
+        self.times_last();
         if signed {
             self.asm.load_signed(R14, value.first);
             self.asm.wide(Arithmetic::Add, RAX, R14);
@@ -578,7 +740,7 @@ impl<'a> Plan<'a> {
         } else if access.stores {
             return None;
         }
-        let one = Reached { scalar: 0, same, access };
+        let span = self.span(same, access.bytes)?;
         if wide {
             self.asm.load_wide(RAX, base.first);
         } else {
@@ -592,16 +754,22 @@ impl<'a> Plan<'a> {
             (Some(more), SHARED) => self.asm.narrow_memory(Arithmetic::Add, RAX, more.first),
             (Some(more), _) => self.asm.wide_memory(Arithmetic::Add, RAX, more.first),
         }
-        access::reach(self.asm, access, offset, one.bytes(), self.fail);
+        let missed = match self.across {
+            Across::Warp => self.fail,
+            Across::Block => *self.missed[usize::from(access.stores)].get_or_insert_with(|| self.asm.label()),
+        };
+        access::reach(self.asm, access, offset, span, self.fail, missed);
         let (scalar, memory) = self.scalar()?;
-        self.asm.add_number(RAX, -one.bytes());
+        span.take_off(self.asm, RAX);
         self.asm.store_wide(memory, RAX);
-        Some(Reached { scalar, ..one })
+        Some(Reached { scalar, same, access })
     }
 
     /// Fails where two accesses meet, unless each lane meets itself.
     fn keep_apart(&mut self, one: &Reached, other: &Reached) -> Option<()> {
         let alike = one.access.bytes == other.access.bytes && !one.same && !other.same;
+        let spans = [one, other].map(|access| self.span(access.same, access.access.bytes));
+        let (Some(span), Some(other_span)) = (spans[0], spans[1]) else { return None };
         let apart = self.asm.label();
         self.asm.load_wide(RAX, scalar(one.scalar));
         self.asm.wide_memory(Arithmetic::Subtract, RAX, scalar(other.scalar));
@@ -609,8 +777,17 @@ impl<'a> Plan<'a> {
             self.asm.jump_if(Condition::Zero, apart);
         }
         // From the first place before the other that meets it, they are as many as both are long together, less one.
-        self.asm.add_number(RAX, one.bytes() - 1);
-        self.asm.compare_wide_number(RAX, one.bytes() + other.bytes() - 1);
+        span.add_to(self.asm, RAX);
+        self.asm.add_number(RAX, -1);
+        if let (Span::Fixed(bytes), Span::Fixed(other_bytes)) = (span, other_span) {
+            self.asm.compare_wide_number(RAX, bytes + other_bytes - 1);
+        } else {
+            self.asm.wide(Arithmetic::Xor, R14, R14);
+            span.add_to(self.asm, R14);
+            other_span.add_to(self.asm, R14);
+            self.asm.add_number(R14, -1);
+            self.asm.wide(Arithmetic::Compare, RAX, R14);
+        }
         self.asm.jump_if(Condition::Below, self.fail);
         self.asm.place(apart);
         Some(())

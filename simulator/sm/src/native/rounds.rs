@@ -13,7 +13,7 @@ use super::assembler::{Arithmetic, Assembler, Condition, Label, R14, RAX, Vector
 use super::builder::{Builder, GROUP, Name, Truth};
 use super::liveness::Live;
 use super::loops::{Left, TURNS};
-use super::plan::Planned;
+use super::plan::{Across, Planned};
 use super::{
     Body, Frame, Known, Translated, begin_function, begin_member, begin_members, end_function, next_eight,
     next_member,
@@ -30,7 +30,7 @@ pub(super) fn translate(
     use access::{LEDGER, ROUNDS, STOPS, TAKEN};
     let (branch, ops) = ops.split_last()?;
     let known = known.get(..ops.len())?;
-    let planned = Planned::of(ops, known, start, live, uniform)?;
+    let planned = Planned::of(Across::Warp, ops, known, start, live, uniform)?;
     let mut sites = Vec::new();
     let mut asm = Assembler::default();
     begin_function(&mut asm);
