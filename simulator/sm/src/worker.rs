@@ -183,7 +183,9 @@ impl Worker {
             return false;
         }
         let Ok(loaded) = self.code.page(pc, launch, cache) else { return false };
-        let Some(done) = native::run_at_once(loaded, pc, block, &mut self.caches, launch) else { return false };
+        let Some(done) = native::run_at_once(loaded, pc, block, &mut self.caches, launch) else {
+            return false;
+        };
         self.caches.statistics.instructions += done.instructions;
         self.caches.statistics.lane_instructions += done.lanes;
         true

@@ -92,7 +92,6 @@ pub(super) struct Reached {
     access: Access,
 }
 
-
 /// A run whose addresses are known before it begins.
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -546,7 +545,12 @@ impl<'a> Plan<'a> {
         }
         let key = (row.0, low);
         if low != high {
-            return None;
+            // Both words are moved there one by one.
+            let (first, second) = (self.value(row, before)?, self.value(row.plus(1), before)?);
+            return match (first.step, second.step) {
+                (None, None) => Some(Value { first: self.widened(first.first, second.first)?, step: None }),
+                _ => None,
+            };
         }
         if low.is_none() && self.across == Across::Block {
             return None;

@@ -11,6 +11,7 @@ mod model;
 mod products;
 mod reference;
 mod runs;
+mod straight;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

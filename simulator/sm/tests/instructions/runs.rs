@@ -4,25 +4,26 @@
 //! overwritten, loads and stores whose lanes lie anyhow, or where they must not, and that other lanes of the warp look at
 //! before and after.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nv_memory::{Access, AddressSpace, Backing};
-use nv_sm::{Compile, Configuration, ConstantBuffer, Fault, Launch, Processor};
+use nv_sm::{Compile, Configuration, ConstantBuffer, Fault, Launch, Processor, Statistics};
 use sass::{Arch, Bank, FieldId, Guard, Instruction, Op, Operand, SpecialRegister};
 
 use super::lab::{self, Frame, immediate, predicate, register};
 use super::random;
 
-const CODE: u64 = lab::CODE;
+pub(super) const CODE: u64 = lab::CODE;
 const BANK: u64 = 0x40_0000;
-const INPUT: u64 = 0x100_0000;
-const OUTPUT: u64 = 0x200_0000;
+pub(super) const INPUT: u64 = 0x100_0000;
+pub(super) const OUTPUT: u64 = 0x200_0000;
 /// Memory that is read only.
-const FIXED: u64 = 0x300_0000;
+pub(super) const FIXED: u64 = 0x300_0000;
 /// What lanes of a warp store for each other.
 const COMMON: u64 = OUTPUT + (1 << 19);
-const BYTES: u64 = 1 << 20;
+pub(super) const BYTES: u64 = 1 << 20;
 const SHARED_BYTES: u32 = 16 << 10;
 /// Where threads store, each for itself.
 const STORED: i32 = 12 << 10;
@@ -38,11 +39,11 @@ const PROGRAMS: usize = 250;
 const BARRIER: u128 = 0x000f_ec00_0001_0000_0000_0000_0000_7b1d;
 
 /// NOP.
-const NOTHING: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
+pub(super) const NOTHING: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
 /// Registers that instructions read and write.
-const FIRST: u8 = 32;
-const COUNT: u8 = 16;
+pub(super) const FIRST: u8 = 32;
+pub(super) const COUNT: u8 = 16;
 /// Addresses, which only the beginning writes: of single words and of items of 16 bytes, the same for eight lanes, and
 /// anywhere; then pairs of the same in global memory.
 const SHARED: [u8; 4] = [4, 5, 6, 7];
@@ -95,11 +96,11 @@ const MNEMONICS: &[Op] = &[
 ];
 
 /// Whether something happens that does once in so many times.
-fn one_in(times: u64, state: &mut u64) -> bool {
+pub(super) fn one_in(times: u64, state: &mut u64) -> bool {
     random(state).is_multiple_of(times)
 }
 
-fn forms(arch: Arch) -> Vec<Vec<Instruction>> {
+pub(super) fn forms(arch: Arch) -> Vec<Vec<Instruction>> {
     let one = |op: &Op| -> Vec<Instruction> {
         let rows = lab::rows_of(*op, arch);
         let blanks = rows.flat_map(|row| {
@@ -119,7 +120,11 @@ fn is_described(operand: &Operand) -> bool {
 }
 
 /// The instruction with others of `count` registers and some predicates, and often a guard.
-fn vary(instruction: &Instruction, (count, predicates): (u8, u8), state: &mut u64) -> Option<u128> {
+pub(super) fn vary(
+    instruction: &Instruction,
+    (count, predicates): (u8, u8),
+    state: &mut u64,
+) -> Option<u128> {
     let mut varied = *instruction;
     for (slot, operand) in instruction.operands().iter().enumerate() {
         let other = match *operand {
@@ -154,7 +159,7 @@ fn vary(instruction: &Instruction, (count, predicates): (u8, u8), state: &mut u6
     nv_sm::executes(&again).is_ok().then_some(word)
 }
 
-fn address(base: u8, wide: bool, offset: i32) -> Operand {
+pub(super) fn address(base: u8, wide: bool, offset: i32) -> Operand {
     Operand::Address { base, wide, scale: 0, uniform: None, descriptor: None, offset }
 }
 
@@ -460,13 +465,13 @@ fn input(state: &mut u64) -> Vec<u32> {
     words
 }
 
-struct Gpu {
+pub(super) struct Gpu {
     processor: Processor,
     space: Arc<AddressSpace>,
 }
 
 impl Gpu {
-    fn new(compile: Compile) -> Self {
+    pub(super) fn new(compile: Compile) -> Self {
         let space = AddressSpace::new(AddressSpace::LIMIT_49_BITS);
         for (at, bytes) in [(CODE, 1 << 16), (BANK, 1 << 16), (INPUT, BYTES), (OUTPUT, BYTES)] {
             let backing = Arc::new(Backing::new("runs", bytes).expect("small"));
@@ -482,23 +487,30 @@ impl Gpu {
         }
     }
 
-    /// What a program leaves, and what was counted or what it failed with.
-    fn run(&self, arch: Arch, words: &[u128], input: &[u32], width: u64) -> (Vec<u8>, String) {
-        let map = self.space.snapshot();
+    pub(super) fn write(&self, address: u64, bytes: &[u8]) {
+        self.space.snapshot().write(address, bytes).expect("mapped");
+    }
+
+    pub(super) fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.space.snapshot().read(address, bytes).expect("mapped");
+    }
+
+    /// Runs a program.
+    pub(super) fn launch(
+        &self,
+        arch: Arch,
+        words: &[u128],
+        grid: [u32; 3],
+        block: [u32; 3],
+    ) -> Result<Statistics, Fault> {
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        map.write(CODE, &code).expect("mapped");
-        let input: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
-        map.write(INPUT, &input).expect("mapped");
-        let mut out = vec![0; THREADS * 512];
-        map.write(OUTPUT, &out).expect("mapped");
-        let mut common = [0; WARP_BYTES as usize * THREADS.div_ceil(32)];
-        map.write(COMMON, &common).expect("mapped");
+        self.write(CODE, &code);
         let mut constant_buffers = [None; 8];
         constant_buffers[0] = Some(ConstantBuffer { address: BANK, bytes: lab::BANK_BYTES });
         let launch = Launch {
             program_address: CODE,
-            grid: [1, 1, 1],
-            block: [width as u32, THREADS as u32 / width as u32, 1],
+            grid,
+            block,
             cluster: [1; 3],
             registers: 64,
             shared_bytes: SHARED_BYTES,
@@ -511,7 +523,19 @@ impl Gpu {
             textures: nv_sm::Textures::default(),
             grid_id: 1,
         };
-        let told = match self.processor.run(&launch, &map, &AtomicBool::new(false)) {
+        self.processor.run(&launch, &self.space.snapshot(), &AtomicBool::new(false))
+    }
+
+    /// What a program leaves, and what was counted or what it failed with.
+    fn run(&self, arch: Arch, words: &[u128], input: &[u32], width: u64) -> (Vec<u8>, String) {
+        let input: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write(INPUT, &input);
+        let mut out = vec![0; THREADS * 512];
+        self.write(OUTPUT, &out);
+        let mut common = [0; WARP_BYTES as usize * THREADS.div_ceil(32)];
+        self.write(COMMON, &common);
+        let block = [width as u32, THREADS as u32 / width as u32, 1];
+        let told = match self.launch(arch, words, [1; 3], block) {
             // Lanes that leave a compiled loop one by one come to its end together, and are counted once there.
             Ok(statistics) => format!("{} lanes", statistics.lane_instructions),
             // What else ran before the fault is a matter of order.
@@ -523,23 +547,22 @@ impl Gpu {
                 );
             }
         };
-        map.read(OUTPUT, &mut out).expect("mapped");
-        map.read(COMMON, &mut common).expect("mapped");
+        self.read(OUTPUT, &mut out);
+        self.read(COMMON, &mut common);
         out.extend(common);
         (out, told)
     }
 }
 
-/// A program with as little in it as still differs.
-fn smallest(
+/// A program with as little between two places as still differs.
+pub(super) fn smallest(
     mut words: Vec<u128>,
     mut told: String,
+    between: Range<usize>,
     differ: &dyn Fn(&[u128]) -> Option<String>,
 ) -> (Vec<u128>, String) {
-    let start = words.iter().rposition(|word| *word == BARRIER).map_or(0, |at| at + 1);
-    let end = words.len() - 38;
     for _ in 0..2 {
-        for i in start..end {
+        for i in between.clone() {
             let mut fewer = words.clone();
             fewer[i] = NOTHING;
             if let Some(differs) = differ(&fewer) {
@@ -550,7 +573,7 @@ fn smallest(
     (words, told)
 }
 
-fn listing(arch: Arch, words: &[u128]) -> String {
+pub(super) fn listing(arch: Arch, words: &[u128]) -> String {
     let line = |(i, word): (usize, &u128)| match sass::decode(*word, CODE + 16 * i as u64, arch) {
         Ok(instruction) => format!("{i:4} {instruction}\n"),
         Err(error) => format!("{i:4} {error}\n"),
@@ -581,7 +604,9 @@ fn compiled_programs_leave_what_handlers_do() {
             };
             faults += usize::from(handlers.run(arch, &words, &input, width).0.is_empty());
             if let Some(told) = differ(&words) {
-                let (words, told) = smallest(words, told, &differ);
+                let start = words.iter().rposition(|word| *word == BARRIER).map_or(0, |at| at + 1);
+                let between = start..words.len() - 38;
+                let (words, told) = smallest(words, told, between, &differ);
                 panic!("program {number}: {told}\n{}", listing(arch, &words));
             }
         }
