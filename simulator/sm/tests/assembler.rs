@@ -126,7 +126,12 @@ fn all() -> Vec<(String, Vec<u8>)> {
         ("jae", Some(Condition::NotBelow)),
         ("je", Some(Condition::Zero)),
         ("jne", Some(Condition::NotZero)),
+        ("jbe", Some(Condition::NotAbove)),
         ("ja", Some(Condition::Above)),
+        ("jl", Some(Condition::Less)),
+        ("jge", Some(Condition::NotLess)),
+        ("jle", Some(Condition::NotGreater)),
+        ("jg", Some(Condition::Greater)),
         ("jmp", None),
     ] {
         one(name, &|asm| {
