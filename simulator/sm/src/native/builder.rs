@@ -149,6 +149,14 @@ pub(crate) struct Full;
 /// What emitting gives.
 pub(crate) type Emitted = Result<(), Full>;
 
+/// Who reads what names hold.
+pub(super) struct Reads<'a> {
+    /// The instruction of the run that reads a name last, counted from 1; 0 if none does.
+    pub last: &'a dyn Fn(Name) -> usize,
+    /// Whether anything may read what a name holds after so many instructions of the run.
+    pub after: &'a dyn Fn(Name, usize) -> bool,
+}
+
 /// A run being compiled.
 pub(crate) struct Builder<'a> {
     pub(super) asm: &'a mut Assembler,
@@ -157,8 +165,7 @@ pub(crate) struct Builder<'a> {
     slots: [Slot; VALUES],
     /// Counts instructions, for the age of values.
     time: usize,
-    /// The instruction that reads a name last, counted from 1.
-    last_read: &'a dyn Fn(Name) -> usize,
+    reads: &'a Reads<'a>,
     /// The guard of the instruction at hand.
     guard: Truth,
     /// It is of the uniform datapath.
@@ -206,13 +213,13 @@ struct Call {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(asm: &'a mut Assembler, masked: bool, last_read: &'a dyn Fn(Name) -> usize) -> Self {
+    pub(super) fn new(asm: &'a mut Assembler, masked: bool, reads: &'a Reads<'a>) -> Self {
         Self {
             asm,
             masked,
             slots: [Slot::default(); VALUES],
             time: 0,
-            last_read,
+            reads,
             guard: Truth::Always,
             whole: false,
             log: Vec::new(),
@@ -630,14 +637,14 @@ impl<'a> Builder<'a> {
                 // What is never read again goes first, and of the rest what was not used for longest.
                 let time = self.time;
                 let rank = |slot: &Slot| {
-                    let dead = slot.name.is_none_or(|name| (self.last_read)(name) < time);
+                    let dead = slot.name.is_none_or(|name| (self.reads.last)(name) < time);
                     (!dead, slot.used)
                 };
                 let victim = (0..VALUES)
                     .filter(|number| !self.slots[*number].held && !self.slots[*number].kept)
                     .min_by_key(|number| rank(&self.slots[*number]))
                     .ok_or(Full)?;
-                if self.slots[victim].dirty {
+                if self.slots[victim].dirty && self.slots[victim].name.is_some_and(|name| self.lives(name)) {
                     self.spilled = true;
                     self.write_back(victim);
                 }
@@ -654,6 +661,11 @@ impl<'a> Builder<'a> {
         if slot.name.is_none() {
             slot.held = false;
         }
+    }
+
+    /// Whether something may read what a name holds after the instruction at hand.
+    fn lives(&self, name: Name) -> bool {
+        (self.reads.after)(name, self.time)
     }
 
     fn find(&self, name: Name) -> Option<usize> {
@@ -699,7 +711,7 @@ impl<'a> Builder<'a> {
     fn operand_of(&mut self, row: RowIndex, loose: bool) -> Result<Operand, Full> {
         let name = Name::Row(row.0);
         // What is read once more is loaded.
-        let again = (self.last_read)(name) > self.time && !row.is_pool();
+        let again = (self.reads.last)(name) > self.time && !row.is_pool();
         if self.find(name).is_none() && !again {
             self.log.push((name, false));
             return Ok(Self::memory(name).into());
@@ -723,12 +735,11 @@ impl<'a> Builder<'a> {
     }
 
     /// A copy of a source for FP32 arithmetic, that may be written. `to` is what the instruction writes: a source that dies
-    /// by that is not copied.
+    /// by that, or that nobody reads later, is not copied.
     pub(super) fn float_copy(&mut self, row: RowIndex, to: RowIndex) -> Result<Ymm, Full> {
         let name = Name::Row(row.0);
         self.log.push((name, false));
-        if row == to
-            && self.guard == Truth::Always
+        if (row == to && self.guard == Truth::Always || !self.lives(name))
             && let Some(number) = self.find(name)
             && !self.slots[number].held
             && !self.slots[number].kept

@@ -6,7 +6,7 @@
 use super::super::code::PAGE_BYTES;
 use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::assembler::Assembler;
-use super::builder::{Builder, Name};
+use super::builder::{Builder, Name, Reads};
 use super::{Emit, Known};
 
 /// What an instruction that is not compiled does with registers, and where it leads.
@@ -128,8 +128,8 @@ fn add_predicate(names: &mut Names, operand: PredicateIn) {
 impl Facts {
     fn compiled(op: &Micro, emit: Emit) -> Option<Self> {
         let mut asm = Assembler::default();
-        let never = |_: Name| 0;
-        let mut builder = Builder::new(&mut asm, false, &never);
+        let reads = Reads { last: &|_| 0, after: &|_, _| true };
+        let mut builder = Builder::new(&mut asm, false, &reads);
         builder.emit(op, emit).ok()?;
         let mut facts = Self { reads: Names::NONE, writes: Names::NONE, next: true, other: None };
         for (name, written) in builder.log() {

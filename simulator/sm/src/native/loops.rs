@@ -10,7 +10,7 @@
 use super::super::core::TEAM;
 use super::super::micro::{Micro, PredicateIn};
 use super::assembler::{Arithmetic, Assembler, Condition, Memory, R14, R15, RAX, RDI, RSP, Vector, Ymm, at};
-use super::builder::{ACTIVE, Builder, GROUP, Name, Truth};
+use super::builder::{ACTIVE, Builder, GROUP, Name, Reads, Truth};
 use super::liveness::Live;
 use super::plan::Linear;
 use super::{
@@ -135,7 +135,9 @@ pub(super) fn translate(ops: &[Micro], known: &[Known], start: usize, live: &Liv
     asm.number(R14, TURNS);
 
     let last_read = |name: Name| live.last_read(name, start, end);
-    let mut builder = Builder::new(&mut asm, true, &last_read);
+    let after = |name: Name, count: usize| live.lives(name, start + count);
+    let reads = Reads { last: &last_read, after: &after };
+    let mut builder = Builder::new(&mut asm, true, &reads);
     builder.keep(&kept).ok()?;
     builder.asm.place(head);
     let mut part = 0;

@@ -41,7 +41,7 @@ use std::sync::{Mutex, PoisonError};
 use self::assembler::{
     Arithmetic, Assembler, Condition, General, Label, Memory, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RSP, at,
 };
-use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, SKIPPED};
+use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, Reads, SKIPPED};
 use self::memory::Executable;
 use super::core::Core;
 use super::execute::memory::STRONG;
@@ -750,7 +750,9 @@ impl Body<'_> {
     ) -> Option<()> {
         let end = self.start + self.ops.len();
         let last_read = |name: Name| self.live.last_read(name, self.start, end);
-        let mut builder = Builder::new(asm, masked, &last_read).of(self.ops, self.known, self.start);
+        let after = |name: Name, count: usize| self.live.lives(name, self.start + count);
+        let reads = Reads { last: &last_read, after: &after };
+        let mut builder = Builder::new(asm, masked, &reads).of(self.ops, self.known, self.start);
         if let Some(planned) = self.planned {
             builder = builder.plan(&planned.accesses, self.passed);
         }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::super::micro::Micro;
 use super::access;
 use super::assembler::{Arithmetic, Assembler, Condition, Label, R14, RAX, Vector, Ymm, at};
-use super::builder::{Builder, GROUP, Name, Truth};
+use super::builder::{Builder, GROUP, Name, Reads, Truth};
 use super::liveness::Live;
 use super::loops::{Left, TURNS};
 use super::plan::{Across, Planned};
@@ -144,7 +144,9 @@ impl Quick<'_> {
             return None;
         }
         let last_read = |name: Name| self.live.last_read(name, self.start, end + 1);
-        let mut b = Builder::new(asm, false, &last_read)
+        let after = |name: Name, count: usize| self.live.lives(name, self.start + count);
+        let reads = Reads { last: &last_read, after: &after };
+        let mut b = Builder::new(asm, false, &reads)
             .of(self.ops, self.known, self.start)
             .plan(&self.planned.accesses, false);
         for ((op, known), needed) in self.ops.iter().zip(self.known).zip(&self.planned.needed_again) {
