@@ -14,6 +14,7 @@ use super::lower;
 use super::micro::{Features, Micro};
 use super::native::Runs;
 use super::processor::Compile;
+use nv_memory::AddressMap;
 
 /// Bytes of a page.
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -55,10 +56,29 @@ pub(super) struct Page {
 
 /// What a page's micro-operations depend on beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    start: u64,
-    sm: u32,
-    registers: u32,
+pub(super) struct Key {
+    pub start: u64,
+    pub sm: u32,
+    pub registers: u32,
+}
+
+/// The pages before and behind a page, where its code leads there: compiled code stores no register that nobody reads there.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    pub pages: [Option<Box<[u8]>>; 2],
+    pub sm: u32,
+    pub features: Features,
+}
+
+impl Neighbours {
+    /// Whether memory still holds them. `start` is the address of the page that they are neighbours of.
+    fn are_held(&self, map: &AddressMap, start: u64) -> bool {
+        let places = [start.wrapping_sub(PAGE_BYTES), start.wrapping_add(PAGE_BYTES)];
+        self.pages
+            .iter()
+            .zip(places)
+            .all(|(bytes, place)| bytes.as_ref().is_none_or(|bytes| map.holds(place, bytes).unwrap_or(false)))
+    }
 }
 
 /// The pages of all workers.
@@ -77,18 +97,22 @@ impl CodeCache {
         Self { features, compile, pages: Mutex::default(), unsupported: Mutex::default() }
     }
 
-    fn page(&self, key: Key, bytes: &[u8]) -> Arc<Page> {
+    fn page(&self, key: Key, bytes: &[u8], map: &AddressMap) -> Arc<Page> {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&key)
             && *page.bytes == *bytes
+            && page.runs.neighbours().are_held(map, key.start)
         {
             return Arc::clone(page);
         }
         if pages.len() >= KEPT {
             pages.clear();
         }
-        let page =
-            Arc::new(lower::page(bytes, key.start, key.sm, key.registers, self.features, self.compile));
+        let read = |start| {
+            let mut bytes = vec![0; PAGE_BYTES as usize].into_boxed_slice();
+            map.read(start, &mut bytes).ok().map(|()| bytes)
+        };
+        let page = Arc::new(lower::page(bytes, key, self.features, self.compile, &read));
         pages.insert(key, Arc::clone(&page));
         page
     }
@@ -215,13 +239,14 @@ impl LoadedCode {
         if let Some(index) = known
             && let Some((_, loaded)) = self.pages.get_mut(index)
             && launch.map.holds(start, &loaded.page.bytes).map_err(|_| FaultKind::InvalidPc)?
+            && loaded.page.runs.neighbours().are_held(&launch.map, start)
         {
             loaded.fill(launch);
             return Ok(index);
         }
         let mut bytes = [0; PAGE_BYTES as usize];
         launch.map.read(start, &mut bytes).map_err(|_| FaultKind::InvalidPc)?;
-        let loaded = Loaded::new(start, cache.page(key, &bytes));
+        let loaded = Loaded::new(start, cache.page(key, &bytes, &launch.map));
         let index = match known {
             Some(index) => {
                 self.pages[index].1 = loaded;

@@ -26,7 +26,7 @@ mod reader;
 mod tensor;
 mod texture;
 
-use super::code::{PAGE_CODE, Page};
+use super::code::{Key, Neighbours, PAGE_BYTES, PAGE_CODE, Page};
 use super::execute;
 use super::fault::FaultKind;
 use super::micro::{Features, Handler, Micro, PredicateIn};
@@ -52,15 +52,60 @@ const FAMILIES: &[Family] = &[
     texture::lower,
 ];
 
-/// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached.
+/// Lowers a page. What cannot run becomes a micro-operation that faults when it is reached. `read` knows other pages.
 pub(super) fn page(
+    bytes: &[u8],
+    Key { start, sm, registers }: Key,
+    features: Features,
+    compile: Compile,
+    read: &dyn Fn(u64) -> Option<Box<[u8]>>,
+) -> Page {
+    let Lowered { mut code, known, pool, faults } = lowered(bytes, start, sm, registers, features);
+    let Pool { entries, uses, bindless, .. } = pool;
+    let leads = if compile == Compile::Never { [false; 2] } else { leads(bytes, start, &code, &known) };
+    let [before, behind] = [start.wrapping_sub(PAGE_BYTES), start.wrapping_add(PAGE_BYTES)];
+    let pages = [leads[0].then(|| read(before)).flatten(), leads[1].then(|| read(behind)).flatten()];
+    let neighbours = Neighbours { pages, sm, features };
+    let runs = Runs::new(compile, start, registers, &mut code, known, neighbours);
+    Page { bytes: bytes.into(), code, pool: entries, uses, faults, runs, bindless }
+}
+
+/// Whether a page's code leads to the page before, and to the one behind.
+fn leads(bytes: &[u8], start: u64, code: &[Micro], known: &[Known]) -> [bool; 2] {
+    let branches = code.iter().zip(known).filter(|(_, known)| known.reach == Reach::Branch);
+    let mut leads = [false; 2];
+    for (op, _) in branches {
+        leads[0] |= (1..=PAGE_BYTES).contains(&start.wrapping_sub(op.payload));
+        leads[1] |= (PAGE_BYTES..2 * PAGE_BYTES).contains(&op.payload.wrapping_sub(start));
+    }
+    // What fills a function up is never reached.
+    let last = bytes.rchunks_exact(16).next();
+    let nop = last.is_some_and(|word| word[0] == 0x18 && word[1] & 15 == 9);
+    leads[1] |=
+        !nop && known.last().is_some_and(|known| known.emit.is_some() || known.reach != Reach::Anything);
+    leads
+}
+
+/// A page's micro-operations, and what is known of them. (Neighbours of a page are only asked for that.)
+pub(super) fn about(
     bytes: &[u8],
     start: u64,
     sm: u32,
     registers: u32,
     features: Features,
-    compile: Compile,
-) -> Page {
+) -> (Vec<Micro>, Vec<Known>) {
+    let Lowered { code, known, .. } = lowered(bytes, start, sm, registers, features);
+    (code, known)
+}
+
+struct Lowered {
+    code: Vec<Micro>,
+    known: Vec<Known>,
+    pool: Pool,
+    faults: Vec<FaultKind>,
+}
+
+fn lowered(bytes: &[u8], start: u64, sm: u32, registers: u32, features: Features) -> Lowered {
     let arch = sass::Arch::from_sm(sm);
     let mut pool = Pool::default();
     let mut faults: Vec<FaultKind> = Vec::new();
@@ -84,9 +129,7 @@ pub(super) fn page(
         code.push(micro);
         known.push(about);
     }
-    let Pool { entries, uses, bindless, .. } = pool;
-    let runs = Runs::new(compile, start, registers, &mut code, known);
-    Page { bytes: bytes.into(), code, pool: entries, uses, faults, runs, bindless }
+    Lowered { code, known, pool, faults }
 }
 
 /// Whether the interpreter executes an instruction with its modifiers.

@@ -1,7 +1,7 @@
 //! No compiled code: for processors and systems for which there is none. Handlers execute everything.
 
 use super::block::Block;
-use super::code::Loaded;
+use super::code::{Loaded, Neighbours};
 use super::launch::Prepared;
 use super::micro::Micro;
 use super::processor::Compile;
@@ -61,7 +61,9 @@ pub(super) fn run_at_once(
 
 /// The runs of a page: none.
 #[derive(Debug)]
-pub(super) struct Runs;
+pub(super) struct Runs {
+    neighbours: Neighbours,
+}
 
 impl Runs {
     pub(super) fn new(
@@ -70,8 +72,13 @@ impl Runs {
         _registers: u32,
         _code: &mut [Micro],
         _known: Vec<Known>,
+        neighbours: Neighbours,
     ) -> Self {
-        Self
+        Self { neighbours }
+    }
+
+    pub(super) fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
     }
 
     pub(super) fn undo(&self, _code: &mut [Micro]) {}

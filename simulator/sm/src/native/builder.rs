@@ -644,7 +644,9 @@ impl<'a> Builder<'a> {
                     .filter(|number| !self.slots[*number].held && !self.slots[*number].kept)
                     .min_by_key(|number| rank(&self.slots[*number]))
                     .ok_or(Full)?;
-                if self.slots[victim].dirty && self.slots[victim].name.is_some_and(|name| self.lives(name)) {
+                // The instruction at hand may still be about to read it.
+                let wanted = |name| (self.reads.after)(name, self.time.saturating_sub(1));
+                if self.slots[victim].dirty && self.slots[victim].name.is_some_and(wanted) {
                     self.spilled = true;
                     self.write_back(victim);
                 }
@@ -661,11 +663,6 @@ impl<'a> Builder<'a> {
         if slot.name.is_none() {
             slot.held = false;
         }
-    }
-
-    /// Whether something may read what a name holds after the instruction at hand.
-    fn lives(&self, name: Name) -> bool {
-        (self.reads.after)(name, self.time)
     }
 
     fn find(&self, name: Name) -> Option<usize> {
@@ -739,7 +736,7 @@ impl<'a> Builder<'a> {
     pub(super) fn float_copy(&mut self, row: RowIndex, to: RowIndex) -> Result<Ymm, Full> {
         let name = Name::Row(row.0);
         self.log.push((name, false));
-        if (row == to && self.guard == Truth::Always || !self.lives(name))
+        if (row == to && self.guard == Truth::Always || !(self.reads.after)(name, self.time))
             && let Some(number) = self.find(name)
             && !self.slots[number].held
             && !self.slots[number].kept

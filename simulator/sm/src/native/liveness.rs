@@ -1,9 +1,8 @@
 //! Which rows and predicates are read again: what is not need not be stored.
 //!
 //! Only what is known for certain counts. An instruction that is not compiled may read anything, unless it is one of those that
-//! are told here, and so may whatever stands in another page.
+//! are told here, and so may whatever stands further away than in the next page.
 
-use super::super::code::PAGE_BYTES;
 use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::assembler::Assembler;
 use super::builder::{Builder, Name, Reads};
@@ -110,6 +109,8 @@ struct Facts {
 /// What lives in a page.
 #[derive(Debug)]
 pub(super) struct Live {
+    /// Instructions of the page before that are known.
+    ahead: usize,
     facts: Vec<Facts>,
     /// What is read from each instruction on.
     before: Vec<Names>,
@@ -150,8 +151,8 @@ impl Facts {
             Reach::Exit => facts.next = !always,
             Reach::Branch => {
                 facts.next = !always;
-                let offset = op.payload.wrapping_sub(start);
-                facts.other = Some(if offset < PAGE_BYTES { (offset / 16) as usize } else { length });
+                let number = op.payload.wrapping_sub(start) / 16;
+                facts.other = Some(usize::try_from(number).unwrap_or(length).min(length));
             }
             Reach::Sources | Reach::Anything => {
                 // Addresses have a uniform part, whose row is in the payload.
@@ -169,13 +170,17 @@ impl Facts {
 }
 
 impl Live {
-    pub(super) fn new(code: &[Micro], known: &[Known], start: u64) -> Self {
-        let facts: Vec<Facts> = code
-            .iter()
-            .zip(known)
+    /// Looks through a page of the address `start`, and the pages before and behind, which are empty if they are not known.
+    pub(super) fn new(pages: [(&[Micro], &[Known]); 3], start: u64) -> Self {
+        let ahead = pages[0].0.len();
+        let start = start.wrapping_sub(16 * ahead as u64);
+        let length = pages.iter().map(|(code, _)| code.len()).sum();
+        let facts: Vec<Facts> = pages
+            .into_iter()
+            .flat_map(|(code, known)| code.iter().zip(known))
             .map(|(op, known)| {
                 let compiled = known.emit.and_then(|emit| Facts::compiled(op, emit));
-                compiled.unwrap_or_else(|| Facts::of(op, known.reach, start, code.len()))
+                compiled.unwrap_or_else(|| Facts::of(op, known.reach, start, length))
             })
             .collect();
         let mut before = vec![Names::NONE; facts.len()];
@@ -195,7 +200,7 @@ impl Live {
                 before[number] = new;
             }
             if !changed {
-                return Self { facts, before };
+                return Self { ahead, facts, before };
             }
         }
     }
@@ -210,6 +215,7 @@ impl Live {
         kept: impl Fn(usize) -> bool,
         data: impl Fn(usize) -> Option<Vec<Name>>,
     ) -> Vec<bool> {
+        let start = self.ahead + start;
         let before = |number: usize| self.before.get(number).copied().unwrap_or(Names::ALL);
         let mut wanted = before(start + count);
         if again && let Some(branch) = self.facts.get(start + count) {
@@ -234,13 +240,13 @@ impl Live {
 
     /// Whether something may read what the name holds before the instruction of that number.
     pub(super) fn lives(&self, name: Name, number: usize) -> bool {
-        self.before.get(number).is_none_or(|names| names.has(name))
+        self.before.get(self.ahead + number).is_none_or(|names| names.has(name))
     }
 
     /// What a loop keeps: what the next turn or the code behind reads of what it writes.
     pub(super) fn kept(&self, start: usize, end: usize) -> Vec<Name> {
         let mut written = Names::NONE;
-        for facts in self.facts.get(start..end).unwrap_or(&[]) {
+        for facts in self.facts.get(self.ahead + start..self.ahead + end).unwrap_or(&[]) {
             written = written.or(facts.writes);
         }
         let needed = |name: &Name| self.lives(*name, start) || self.lives(*name, end);
@@ -249,7 +255,7 @@ impl Live {
 
     /// How many instructions from `start` on until the last one before `end` that reads it; 0 if there is none.
     pub(super) fn last_read(&self, name: Name, start: usize, end: usize) -> usize {
-        let run = self.facts.get(start..end).unwrap_or(&[]);
+        let run = self.facts.get(self.ahead + start..self.ahead + end).unwrap_or(&[]);
         run.iter().rposition(|facts| facts.reads.has(name)).map_or(0, |number| number + 1)
     }
 }

@@ -43,9 +43,11 @@ use self::assembler::{
 };
 use self::builder::{Builder, EIGHTS, GROUP, NUMBERS, Name, POOL, PREDICATES, ROWS, Reads, SKIPPED};
 use self::memory::Executable;
+use super::code::{Neighbours, PAGE_BYTES};
 use super::core::Core;
 use super::execute::memory::STRONG;
 use super::lanes::{self, Lanes};
+use super::lower;
 use super::micro::{Flow, Handler, Micro, PredicateIn, RowIndex};
 use super::processor::Compile;
 use super::run;
@@ -216,8 +218,11 @@ pub(super) struct Runs {
     known: Vec<Known>,
     /// Address of the page.
     page: u64,
+    /// Registers of a thread.
+    registers: u32,
     /// Rows of uniform registers.
     uniform: Range<u16>,
+    neighbours: Neighbours,
     /// How often what is compiled later is wanted before it is.
     often: u32,
     runs: Vec<Run>,
@@ -243,13 +248,14 @@ impl Runs {
         registers: u32,
         code: &mut [Micro],
         known: Vec<Known>,
+        neighbours: Neighbours,
     ) -> Self {
         let of = vec![0; code.len()];
         let (runs, compiled) = (Vec::new(), Mutex::default());
         let uniform = RowIndex::scratch(registers, 0).0;
         let uniform = uniform - RowIndex::UNIFORM..uniform;
         let often = if compile == Compile::Always { 0 } else { OFTEN };
-        let mut found = Self { known, page, uniform, often, runs, of, compiled };
+        let mut found = Self { known, page, registers, uniform, neighbours, often, runs, of, compiled };
         if compile == Compile::Never {
             return found;
         }
@@ -325,6 +331,24 @@ impl Runs {
         self.runs.get(number.checked_sub(1)?)
     }
 
+    /// The pages before and behind, if what was compiled depends on them.
+    pub(super) fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    /// What lives in the page.
+    fn live(&self, code: &[Micro]) -> liveness::Live {
+        let Neighbours { pages, sm, features } = &self.neighbours;
+        let about = |number: usize, start: u64| match &pages[number] {
+            Some(bytes) => lower::about(bytes, start, *sm, self.registers, *features),
+            None => (Vec::new(), Vec::new()),
+        };
+        let before = about(0, self.page.wrapping_sub(PAGE_BYTES));
+        let behind = about(1, self.page.wrapping_add(PAGE_BYTES));
+        let own = (code, self.known.as_slice());
+        liveness::Live::new([(&before.0, &before.1), own, (&behind.0, &behind.1)], self.page)
+    }
+
     /// Compiles a run. Without success everything stays as it is: handlers compute the same.
     #[cold]
     fn compile(&self, run: &Run, code: &[Micro]) {
@@ -333,7 +357,7 @@ impl Runs {
             return;
         }
         let Compiled { memory, live, sites } = &mut *compiled;
-        let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
+        let live = live.get_or_insert_with(|| self.live(code));
         let end = run.start + run.length;
         let (Some(ops), Some(known)) = (code.get(run.start..end), self.known.get(run.start..end)) else {
             return;
@@ -382,7 +406,7 @@ impl Runs {
         }
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let Compiled { memory, live, .. } = &mut *compiled;
-        let live = live.get_or_insert_with(|| liveness::Live::new(code, &self.known, self.page));
+        let live = live.get_or_insert_with(|| self.live(code));
         let end = number + straight.length - 1;
         let (Some(ops), Some(known)) = (code.get(number..end), self.known.get(number..end)) else { return };
         let Some(bytes) = straight::translate(ops, known, number, live, &self.uniform) else { return };

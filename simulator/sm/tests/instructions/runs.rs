@@ -38,6 +38,9 @@ const PROGRAMS: usize = 250;
 /// BAR.SYNC.DEFER_BLOCKING 0x0.
 const BARRIER: u128 = 0x000f_ec00_0001_0000_0000_0000_0000_7b1d;
 
+/// Instructions before a program that is to lie across two pages.
+const ACROSS: usize = 110;
+
 /// NOP.
 pub(super) const NOTHING: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
@@ -590,7 +593,11 @@ fn compiled_programs_leave_what_handlers_do() {
         let forms = forms(arch);
         for number in 0..PROGRAMS {
             let width = WIDTHS[number % WIDTHS.len()];
-            let words = program(arch, &forms, width, &mut state);
+            let mut words = program(arch, &forms, width, &mut state);
+            if number % 3 == 0 {
+                // The random part goes on in the next page of code.
+                words.splice(..0, [NOTHING; ACROSS]);
+            }
             let input = input(&mut state);
             let differ = |words: &[u128]| -> Option<String> {
                 let (have, told) = compiled.run(arch, words, &input, width);
