@@ -72,6 +72,13 @@ pub(crate) struct Cta {
     pub spins: u32,
 }
 
+impl Cta {
+    /// Whether nobody has come to a barrier.
+    pub(super) fn is_unused(&self, index: usize) -> bool {
+        self.busy >> index & 1 == 0 && self.barriers[index].arrived == 0
+    }
+}
+
 /// A resident block.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -230,11 +237,6 @@ impl Block {
         }
         self.cta.barriers[index] = Barrier::EMPTY;
         self.cta.busy &= !(1 << index);
-    }
-
-    /// Whether nobody has come to a barrier.
-    pub fn is_unused(&self, index: usize) -> bool {
-        self.cta.busy >> index & 1 == 0 && self.cta.barriers[index].arrived == 0
     }
 
     /// BAR by lanes of a warp, whose program counters are already past it. `value` is the predicate.

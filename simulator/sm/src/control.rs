@@ -1,7 +1,7 @@
 //! Instructions that move program counters or let lanes wait.
 
 use super::block::{BARRIERS, BarrierForm, Block};
-use super::core::{TEAM, Team};
+use super::core::{Core, TEAM};
 use super::fault::FaultKind;
 use super::lanes::{each, first};
 use super::launch::Prepared;
@@ -121,12 +121,15 @@ fn meets_all(op: &Micro, launch: &Prepared) -> Option<usize> {
 
 /// Whether a team goes on right behind a control instruction, since it is a barrier for all threads of the block, and they are
 /// the team. `masks` are the lanes of each member that come to it.
-pub(super) fn passes(block: &Block, launch: &Prepared, op: &Micro, team: &Team, masks: &[u32; TEAM]) -> bool {
-    let Some(barrier) = meets_all(op, launch) else { return false };
-    let there = |((index, group), mask): ((usize, u32), &u32)| {
-        group == *mask && block.warps.get(index).is_some_and(|warp| warp.alive == group)
-    };
-    team.count == block.alive && block.is_unused(barrier) && team.members().zip(masks).all(there)
+pub(super) fn passes(core: &mut Core<'_>, op: &Micro, masks: &[u32; TEAM]) -> bool {
+    let Some(barrier) = meets_all(op, core.launch) else { return false };
+    core.team.count == core.alive
+        && core.cta.is_unused(barrier)
+        && (0..core.team.count).all(|member| {
+            core.enter(member);
+            let group = core.team.groups[member];
+            group == masks[member] && core.warp().alive == group
+        })
 }
 
 /// Executes a control instruction at `pc` for `mask`, the lanes of `group` whose guard holds.

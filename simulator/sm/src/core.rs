@@ -80,6 +80,8 @@ pub(crate) struct Core<'a> {
     block: PhantomData<&'a mut [Warp]>,
     /// Which warps those are.
     pub(super) team: Team,
+    /// Warps of the block with live lanes.
+    pub(super) alive: usize,
     /// Number of the member at hand.
     pub(super) member: usize,
     /// Lanes of guarded instructions that did not run.
@@ -114,7 +116,7 @@ pub(super) struct Around {
 }
 
 impl<'a> Core<'a> {
-    /// Brings together what handlers need.
+    /// Brings together what handlers need. `alive` is how many warps of the block have live lanes.
     ///
     /// # Safety
     /// Handlers may be run only with micro-operations whose row indices lie inside the warps' rows or inside `pool`,
@@ -125,6 +127,7 @@ impl<'a> Core<'a> {
     #[inline(always)]
     pub(super) unsafe fn new(
         all: &'a mut [Warp],
+        alive: usize,
         team: &Team,
         pool: &'a [Lanes],
         page: &'a super::code::Page,
@@ -147,6 +150,7 @@ impl<'a> Core<'a> {
             warps,
             block: PhantomData,
             team: *team,
+            alive,
             member: 0,
             skipped: 0,
             cta,

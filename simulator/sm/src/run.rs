@@ -5,6 +5,7 @@
 //! slow, because processors predict an indirect jump by the place it is at.
 
 use super::code::{PAGE_BYTES, PAGE_CODE};
+use super::control;
 use super::core::{Core, TEAM, Team};
 use super::micro::{Flow, Micro};
 
@@ -426,7 +427,9 @@ pub(super) unsafe fn run(core: &mut Core<'_>, code: &[Micro], state: &mut Run) -
         let op = &code[at];
         if flow == Flow::Control {
             state.masks = core.masks(op);
-            if state.masks.iter().take(core.team.count).all(|mask| *mask == 0) {
+            let masks = state.masks;
+            if masks.iter().take(core.team.count).all(|mask| *mask == 0) || control::passes(core, op, &masks)
+            {
                 at += 1;
                 continue;
             }

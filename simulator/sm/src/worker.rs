@@ -373,6 +373,7 @@ impl Worker {
             let core = unsafe {
                 Core::new(
                     &mut block.warps,
+                    block.alive,
                     &team,
                     &page.rows,
                     &page.page,
@@ -426,9 +427,6 @@ impl Worker {
                 Flow::Control if control::ends(&code[state.at]) => {
                     block.exit_team(&team, here + 16);
                     return Ok(done);
-                }
-                Flow::Control if control::passes(block, launch, &code[state.at], &team, &state.masks) => {
-                    pc = here + 16;
                 }
                 Flow::Control => {
                     let op = code[state.at];
