@@ -8,7 +8,9 @@ use super::super::core::Core;
 use super::super::lanes::{LANES, bit, map};
 use super::super::micro::{Flow, Micro};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::emit;
+use super::super::native::{called::called, emit};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::called_lanes;
 use super::float::marks;
 use super::handlers;
 
@@ -90,20 +92,70 @@ fn fp8(payload: u64) -> (Fp8, bool, u32) {
 fn source(core: &Core<'_>, op: &Micro, format: FloatFormat, shift: u64) -> [u64; LANES] {
     match format {
         FloatFormat::F64 => super::double::source(core, op.b, op.extra.into(), 1),
-        FloatFormat::F32 => {
-            let (keep, flip) = marks(op.extra.into(), 1);
-            // Widened, a NaN keeps its sign (measured on H200).
-            let widens = Formats::of(op.payload).other == FloatFormat::F64;
-            map(core.row(op.b), |v| {
-                let nan = v & 0x7fff_ffff > 0x7f80_0000;
-                u64::from(if widens && nan { v } else { (v & keep) ^ flip })
-            })
-        }
-        FloatFormat::F16 | FloatFormat::Bf16 => {
-            let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);
-            map(core.row(op.b), |v| u64::from(half::modify(((v >> shift) as u16, 0), absolute, negate).0))
-        }
+        _ => map(core.row(op.b), |v| narrow_source(op, format, shift, v)),
     }
+}
+
+/// The same of a lane, of a format of at most 32 bits.
+#[inline(always)]
+fn narrow_source(op: &Micro, format: FloatFormat, shift: u64, v: u32) -> u64 {
+    if format == FloatFormat::F32 {
+        let (keep, flip) = marks(op.extra.into(), 1);
+        // Widened, a NaN keeps its sign (measured on H200).
+        let widens = Formats::of(op.payload).other == FloatFormat::F64;
+        let nan = v & 0x7fff_ffff > 0x7f80_0000;
+        return u64::from(if widens && nan { v } else { (v & keep) ^ flip });
+    }
+    let (negate, absolute) = (op.extra >> 1 & 1 != 0, op.extra >> 4 & 1 != 0);
+    u64::from(half::modify(((v >> shift) as u16, 0), absolute, negate).0)
+}
+
+#[inline(always)]
+fn f2i(op: &Micro, v: u64) -> u64 {
+    let f = Formats::of(op.payload);
+    convert::f2i_nan(v, f.float, f.integer, f.rounding, f.flushes, op.extra & 0x80 != 0)
+}
+
+#[inline(always)]
+fn i2f(op: &Micro, v: u64) -> u64 {
+    let f = Formats::of(op.payload);
+    convert::i2f(v >> f.shift, f.integer, f.float, f.rounding)
+}
+
+#[inline(always)]
+fn f2f(op: &Micro, v: u64) -> u64 {
+    let f = Formats::of(op.payload);
+    convert::f2f(v, f.float, f.other, f.rounding, f.flushes)
+}
+
+#[inline(always)]
+fn frnd(op: &Micro, v: u64) -> u64 {
+    let f = Formats::of(op.payload);
+    convert::frnd(v, f.float, f.rounding, f.flushes)
+}
+
+#[inline(always)]
+fn f2fp(op: &Micro, a: u32, b: u32) -> u32 {
+    let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
+    let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
+    convert::f2fp_pack(a, b, format, rounding, relu)
+}
+
+/// The source of a conversion that reads one register.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[inline(always)]
+fn one_register(op: &Micro, v: u32) -> u64 {
+    let f = Formats::of(op.payload);
+    narrow_source(op, f.float, f.shift, v)
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+called_lanes! {
+    F2i<false> = |op, [_a, b, _c]| f2i(op, one_register(op, b)) as u32, reads [false, true, false];
+    I2f<false> = |op, [_a, b, _c]| i2f(op, b.into()) as u32, reads [false, true, false];
+    F2f<false> = |op, [_a, b, _c]| f2f(op, one_register(op, b)) as u32, reads [false, true, false];
+    Frnd<false> = |op, [_a, b, _c]| frnd(op, one_register(op, b)) as u32, reads [false, true, false];
+    F2fp = |op, [a, b, _c]| f2fp(op, a, b), reads [true, true, false];
 }
 
 #[inline(always)]
@@ -118,22 +170,19 @@ fn each(v: &[u64; LANES], mask: u32, f: impl Fn(u64) -> u64) -> [u64; LANES] {
 }
 
 handlers! {
-    /// F2I.
-    F2i = |core, op, mask| {
+    /// F2I. `WIDE`, here and below: one of both is a pair of registers.
+    F2i<const WIDE: bool> [called::<F2i<false>>, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
-        let nan_to_zero = op.extra & 0x80 != 0;
-        let out = each(&v, mask, |v| {
-            convert::f2i_nan(v, f.float, f.integer, f.rounding, f.flushes, nan_to_zero)
-        });
+        let out = each(&v, mask, |v| f2i(op, v));
         core.put_sized(op.d, mask, &out, f.integer.width == Width::B64);
         Flow::Next
     };
     /// I2F.
-    I2f = |core, op, mask| {
+    I2f<const WIDE: bool> [called::<I2f<false>>, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = core.sized(op.b, f.integer.width == Width::B64);
-        let out = each(&v, mask, |v| convert::i2f(v >> f.shift, f.integer, f.float, f.rounding));
+        let out = each(&v, mask, |v| i2f(op, v));
         core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
         Flow::Next
     };
@@ -143,27 +192,23 @@ handlers! {
         core.team1(op, |v| convert::i2f_f32(v, sign))
     };
     /// F2F.
-    F2f = |core, op, mask| {
+    F2f<const WIDE: bool> [called::<F2f<false>>, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
-        let out = each(&v, mask, |v| convert::f2f(v, f.float, f.other, f.rounding, f.flushes));
+        let out = each(&v, mask, |v| f2f(op, v));
         core.put_sized(op.d, mask, &out, f.other == FloatFormat::F64);
         Flow::Next
     };
     /// FRND.
-    Frnd = |core, op, mask| {
+    Frnd<const WIDE: bool> [called::<Frnd<false>>, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
-        let out = each(&v, mask, |v| convert::frnd(v, f.float, f.rounding, f.flushes));
+        let out = each(&v, mask, |v| frnd(op, v));
         core.put_sized(op.d, mask, &out, f.float == FloatFormat::F64);
         Flow::Next
     };
     /// F2FP from FP32.
-    F2fp = |core, op, mask| {
-        let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };
-        let (rounding, relu) = (Rounding::from_code(op.payload as u32), op.payload & 8 != 0);
-        core.map2_slow(op, mask, |a, b| convert::f2fp_pack(a, b, format, rounding, relu))
-    };
+    F2fp [called::<F2fp>] = |core, op, mask| core.map2_slow(op, mask, |a, b| f2fp(op, a, b));
     /// F2FP.MERGE_C, into RZ.
     F2fpMerge = |core, op, mask| {
         let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };

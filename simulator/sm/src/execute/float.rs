@@ -13,7 +13,10 @@ use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit};
 use super::super::micro::{Flow, Micro};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::emit;
+use super::super::native::{
+    called::{Called, called},
+    emit,
+};
 use super::handlers;
 
 pub(crate) const KEEP: Subnormals = Subnormals::Keep;
@@ -278,7 +281,7 @@ handlers! {
         Flow::Next
     };
     /// MUFU.
-    Mufu = |core, op, mask| {
+    Mufu [called::<Mufu>] = |core, op, mask| {
         let (keep, flip) = marks(op.extra.into(), 1);
         let function = Function::from_code(op.payload as u32).unwrap_or(Function::Rcp);
         // What all lanes have in common, such as a divisor of the launch, is computed once.
@@ -287,12 +290,45 @@ handlers! {
         core.map1_slow(op, mask, |v| if v == first { common } else { mufu::mufu(function, (v & keep) ^ flip) })
     };
     /// MUFU of a half.
-    MufuHalf = |core, op, mask| {
-        let function = Function::from_code(op.payload as u32 & 0xff).unwrap_or(Function::Rcp);
-        let format = if op.payload >> 8 & 3 == 2 { HalfFormat::Bf16 } else { HalfFormat::F16 };
-        let shift = (op.payload >> 16 & 31) as u32;
-        // Marks are those of the half that is read.
-        let (keep, flip) = ((op.payload >> 32) as u16, ((op.payload >> 63) as u16) << 15);
-        core.map1_slow(op, mask, |v| mufu::mufu_half(function, (v >> shift) as u16 & keep ^ flip, format))
-    };
+    MufuHalf [called::<MufuHalf>] = |core, op, mask| core.map1_slow(op, mask, |v| mufu_half(op, v));
+}
+
+/// A lane of [`MufuHalf`].
+#[inline(always)]
+fn mufu_half(op: &Micro, v: u32) -> u32 {
+    let function = Function::from_code(op.payload as u32 & 0xff).unwrap_or(Function::Rcp);
+    let format = if op.payload >> 8 & 3 == 2 { HalfFormat::Bf16 } else { HalfFormat::F16 };
+    let shift = (op.payload >> 16 & 31) as u32;
+    // Marks are those of the half that is read.
+    let (keep, flip) = ((op.payload >> 32) as u16, ((op.payload >> 63) as u16) << 15);
+    mufu::mufu_half(function, (v >> shift) as u16 & keep ^ flip, format)
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+impl Called for Mufu {
+    const SOURCES: [bool; 3] = [false, true, false];
+
+    #[inline(always)]
+    fn lane(op: &Micro, [_, v, _]: [u32; 3]) -> u32 {
+        let (keep, flip) = marks(op.extra.into(), 1);
+        let function = Function::from_code(op.payload as u32).unwrap_or(Function::Rcp);
+        mufu::mufu(function, (v & keep) ^ flip)
+    }
+
+    #[inline(always)]
+    fn lanes(op: &Micro, [a, v, c]: [&[u32; 8]; 3]) -> [u32; 8] {
+        // As above.
+        let first = Self::lane(op, [a[0], v[0], c[0]]);
+        std::array::from_fn(|i| if v[i] == v[0] { first } else { Self::lane(op, [a[i], v[i], c[i]]) })
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+impl Called for MufuHalf {
+    const SOURCES: [bool; 3] = [false, true, false];
+
+    #[inline(always)]
+    fn lane(op: &Micro, [_, v, _]: [u32; 3]) -> u32 {
+        mufu_half(op, v)
+    }
 }

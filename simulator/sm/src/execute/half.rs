@@ -5,6 +5,10 @@ use sass::lane::{Boolean, FloatCompare};
 
 use super::super::lanes::{LANES, bit};
 use super::super::micro::{Flow, Micro};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::native::called::called;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::called_lanes;
 use super::handlers;
 
 const SWIZZLES: [Swizzle; 4] = [Swizzle::H1H0, Swizzle::F32, Swizzle::H0H0, Swizzle::H1H1];
@@ -63,33 +67,61 @@ fn compare_and_boolean(op: &Micro) -> (FloatCompare, Boolean) {
     (FloatCompare::from_code((op.payload >> COMPARE) as u32), boolean)
 }
 
+#[inline(always)]
+fn hadd2(op: &Micro, a: u32, b: u32) -> u32 {
+    half::hadd2(halves(op, 0, a), halves(op, 1, b), mode(op))
+}
+
+#[inline(always)]
+fn hadd2_float(op: &Micro, a: u32, b: u32) -> u32 {
+    half::hadd_f32(halves(op, 0, a).0, halves(op, 1, b).0, mode(op).format)
+}
+
+#[inline(always)]
+fn hmul2(op: &Micro, a: u32, b: u32) -> u32 {
+    half::hmul2(halves(op, 0, a), halves(op, 1, b), mode(op))
+}
+
+#[inline(always)]
+fn hmul2_zero(op: &Micro, a: u32, b: u32) -> u32 {
+    let (a, b) = (halves(op, 0, a), halves(op, 1, b));
+    pack(half::hmul_zero(a.0, b.0, mode(op)), half::hmul_zero(a.1, b.1, mode(op)))
+}
+
+#[inline(always)]
+fn hfma2(op: &Micro, a: u32, b: u32, c: u32) -> u32 {
+    half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+called_lanes! {
+    Hadd2 = |op, [a, b, _c]| hadd2(op, a, b), reads [true, true, false];
+    Hadd2Float = |op, [a, b, _c]| hadd2_float(op, a, b), reads [true, true, false];
+    Hmul2 = |op, [a, b, _c]| hmul2(op, a, b), reads [true, true, false];
+    Hmul2Zero = |op, [a, b, _c]| hmul2_zero(op, a, b), reads [true, true, false];
+    Hfma2 = |op, [a, b, c]| hfma2(op, a, b, c), reads [true, true, true];
+}
+
 handlers! {
     /// HADD2.
-    Hadd2 = |core, op, mask| {
-        core.map2_slow(op, mask, |a, b| half::hadd2(halves(op, 0, a), halves(op, 1, b), mode(op)))
+    Hadd2 [called::<Hadd2>] = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| hadd2(op, a, b))
     };
     /// HADD2.F32.
-    Hadd2Float = |core, op, mask| {
-        core.map2_slow(op, mask, |a, b| {
-            half::hadd_f32(halves(op, 0, a).0, halves(op, 1, b).0, mode(op).format)
-        })
+    Hadd2Float [called::<Hadd2Float>] = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| hadd2_float(op, a, b))
     };
     /// HMUL2.
-    Hmul2 = |core, op, mask| {
-        core.map2_slow(op, mask, |a, b| half::hmul2(halves(op, 0, a), halves(op, 1, b), mode(op)))
+    Hmul2 [called::<Hmul2>] = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| hmul2(op, a, b))
     };
     /// HMUL2.FMZ.
-    Hmul2Zero = |core, op, mask| {
-        core.map2_slow(op, mask, |a, b| {
-            let (a, b) = (halves(op, 0, a), halves(op, 1, b));
-            pack(half::hmul_zero(a.0, b.0, mode(op)), half::hmul_zero(a.1, b.1, mode(op)))
-        })
+    Hmul2Zero [called::<Hmul2Zero>] = |core, op, mask| {
+        core.map2_slow(op, mask, |a, b| hmul2_zero(op, a, b))
     };
     /// HFMA2.
-    Hfma2 = |core, op, mask| {
-        core.map3_slow(op, mask, |a, b, c| {
-            half::hfma2(halves(op, 0, a), halves(op, 1, b), halves(op, 2, c), mode(op))
-        })
+    Hfma2 [called::<Hfma2>] = |core, op, mask| {
+        core.map3_slow(op, mask, |a, b, c| hfma2(op, a, b, c))
     };
     /// HFMA2 in its rarer forms, which [`rare_code`] tells apart: special factors; a second source `.H0_NH1`, whose low
     /// half stands high, and the high one, negated, low; `.RELU` in the lanes of a predicate only.

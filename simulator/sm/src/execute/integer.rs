@@ -9,7 +9,9 @@ use super::super::core::Core;
 use super::super::lanes::{LANES, ballot, bit, map};
 use super::super::micro::{Flow, Level, Micro};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::native::{emit, plan::Linear};
+use super::super::native::{called::called, emit, plan::Linear};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::called_lanes;
 use super::handlers;
 
 #[inline(always)]
@@ -98,6 +100,18 @@ fn wide_carry<L: Level>(core: &Core<'_>, op: &Micro) -> ([u64; LANES], u32) {
         carries[i] = u32::from(over).wrapping_neg();
     }
     (out, L::signs(&carries))
+}
+
+#[inline(always)]
+fn prmt(op: &Micro, a: u32, b: u32, c: u32) -> u32 {
+    integer::prmt(a, b, c, PERMUTE[op.payload as usize % PERMUTE.len()])
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+called_lanes! {
+    Prmt = |op, [a, b, c]| prmt(op, a, b, c), reads [true, true, true];
+    Popc = |op, [_a, b, _c]| integer::popc(b ^ ones(op, 0)), reads [false, true, false];
+    Brev = |_op, [_a, b, _c]| b.reverse_bits(), reads [false, true, false];
 }
 
 handlers! {
@@ -213,6 +227,12 @@ handlers! {
         core.put_predicate(op.to[0], mask, carries);
         Flow::Next
     };
+    /// IMAD.HI without carries, and with its addend as it is.
+    MadHighPlain<const SIGNED: bool> [emit::multiply_high::<SIGNED>] = |core, op, mask| {
+        let (out, _) = wide_carry::<L>(core, op);
+        core.put(op.d, mask, &map(&out, |v| (v >> 32) as u32));
+        Flow::Next
+    };
     /// IMAD.HI.
     MadHigh = |core, op, mask| {
         let (out, carries) = wide_carry::<L>(core, op);
@@ -250,9 +270,9 @@ handlers! {
     /// IABS.
     Iabs [emit::absolute] = |core, op| core.team1(op, |b| (b as i32).wrapping_abs() as u32);
     /// BREV.
-    Brev = |core, op| core.team1(op, |b| b.reverse_bits());
+    Brev [called::<Brev>] = |core, op| core.team1(op, |b| b.reverse_bits());
     /// POPC.
-    Popc = |core, op| {
+    Popc [called::<Popc>] = |core, op| {
         let flip = ones(op, 0);
         core.team1(op, |v| integer::popc(v ^ flip))
     };
@@ -361,10 +381,7 @@ handlers! {
         Flow::Next
     };
     /// PRMT.
-    Prmt = |core, op| {
-        let mode = PERMUTE[op.payload as usize % PERMUTE.len()];
-        core.team3(op, |a, b, c| integer::prmt(a, b, c, mode))
-    };
+    Prmt [called::<Prmt>] = |core, op| core.team3(op, |a, b, c| prmt(op, a, b, c));
     /// BMSK.
     Bmsk = |core, op| {
         let wrap = flag(op, 0);

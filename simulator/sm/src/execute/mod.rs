@@ -88,6 +88,23 @@ macro_rules! run {
 }
 use run;
 
+/// Lets compiled code call what a lane computes.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+macro_rules! called_lanes {
+    ($($name:ty = |$op:ident, [$a:ident, $b:ident, $c:ident]| $body:expr, reads $sources:expr;)*) => {$(
+        impl $crate::native::called::Called for $name {
+            const SOURCES: [bool; 3] = $sources;
+
+            #[inline(always)]
+            fn lane($op: &Micro, [$a, $b, $c]: [u32; 3]) -> u32 {
+                $body
+            }
+        }
+    )*};
+}
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use called_lanes;
+
 use super::fault::FaultKind;
 use super::micro::{Flow, Micro};
 

@@ -74,7 +74,8 @@ fn f2i(r: &mut Reader<'_>) -> Read<Micro> {
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
     let nan_to_zero = r.flag(F::Ntz);
-    let mut micro = r.plain_micro::<x::F2i>();
+    let wide = from == FloatFormat::F64 || to.width == Width::B64;
+    let mut micro = if wide { r.plain_micro::<x::F2i<true>>() } else { r.plain_micro::<x::F2i<false>>() };
     micro.d = r.to(0, words(to.width == Width::B64))?;
     let shift = float_source(r, &mut micro, from)?;
     micro.payload =
@@ -88,7 +89,8 @@ fn i2f(r: &mut Reader<'_>) -> Read<Micro> {
     let from = integer_type(r.spelling(F::SourceType))?;
     let to = float_format(r.spelling(F::DestinationType))?;
     let rounding = rounding(r)?;
-    let mut micro = r.plain_micro::<x::I2f>();
+    let wide = from.width == Width::B64 || to == FloatFormat::F64;
+    let mut micro = if wide { r.plain_micro::<x::I2f<true>>() } else { r.plain_micro::<x::I2f<false>>() };
     micro.d = r.to(0, float_words(to))?;
     let widen = if from.sign == Sign::Signed { Widen::Sign } else { Widen::Zero };
     let (source, shift) = if from.width == Width::B64 { (r.source(1, 2, widen)?, 0) } else { r.part(1)? };
@@ -111,7 +113,8 @@ fn f2f(r: &mut Reader<'_>) -> Read<Micro> {
     let to = float_format(r.spelling(F::DestinationType))?;
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
-    let mut micro = r.plain_micro::<x::F2f>();
+    let wide = [from, to].contains(&FloatFormat::F64);
+    let mut micro = if wide { r.plain_micro::<x::F2f<true>>() } else { r.plain_micro::<x::F2f<false>>() };
     micro.d = r.to(0, float_words(to))?;
     let shift = float_source(r, &mut micro, from)?;
     micro.payload =
@@ -125,7 +128,8 @@ fn frnd(r: &mut Reader<'_>) -> Read<Micro> {
     r.ignore(F::SourceType);
     let rounding = rounding(r)?;
     let flushes = r.flag(F::Ftz);
-    let mut micro = r.plain_micro::<x::Frnd>();
+    let wide = format == FloatFormat::F64;
+    let mut micro = if wide { r.plain_micro::<x::Frnd<true>>() } else { r.plain_micro::<x::Frnd<false>>() };
     micro.d = r.to(0, float_words(format))?;
     let shift = float_source(r, &mut micro, format)?;
     micro.payload = x::Formats { shift, float: format, rounding, flushes, ..x::Formats::NONE }.code();

@@ -161,8 +161,15 @@ fn imad_wide(r: &mut Reader<'_>) -> Read<Micro> {
 }
 
 fn imad_hi(r: &mut Reader<'_>) -> Read<Micro> {
-    let (mut micro, ..) = wide(r, 1)?;
-    micro.run = r.plain_handler::<x::MadHigh>();
+    let (mut micro, sign, extended, flip) = wide(r, 1)?;
+    micro.run = if extended || flip || micro.to[0] != PredicateOut::NONE {
+        r.plain_handler::<x::MadHigh>()
+    } else {
+        match sign {
+            Sign::Signed => r.handler::<x::MadHighPlain<true>>(),
+            Sign::Unsigned => r.handler::<x::MadHighPlain<false>>(),
+        }
+    };
     Ok(micro)
 }
 

@@ -14,6 +14,7 @@ use super::assembler::{
     Arithmetic, Assembler, Condition, General, Label, Memory, Operand, R8, R9, R10, R11, R14, RAX, RCX, RDI,
     RDX, RSI, RSP, Vector, Ymm, at,
 };
+use super::called;
 use super::emit::Help;
 use super::plan::Reached;
 use super::{COUNT, Known};
@@ -359,6 +360,44 @@ impl<'a> Builder<'a> {
         self.asm.jump_if(Condition::NotZero, here);
         self.asm.place(back);
         self.calls.push(Call { here, back, help, registers });
+    }
+
+    /// Calls what computes an instruction of the lanes at hand from the registers of its sources.
+    pub(super) fn call_lanes(&mut self, help: called::Help, op: &Micro, sources: [Ymm; 3], out: Ymm) {
+        // Only what registers hold is saved.
+        let mut held: Vec<Ymm> = (0..VALUES)
+            .filter(|number| {
+                let slot = &self.slots[*number];
+                slot.name.is_some() || slot.held || slot.kept
+            })
+            .map(|number| Ymm(number as u8))
+            .collect();
+        if self.masked {
+            held.push(ACTIVE);
+        }
+        let saved = |register: &Ymm| at(RSP, 32 * i32::from(register.0));
+        for register in SAVED {
+            self.asm.push(register);
+        }
+        self.asm.add_number(RSP, -SAVED_BYTES);
+        for register in &held {
+            self.asm.store(saved(register), *register);
+        }
+        let [a, b, c] = sources.map(|register| register.0);
+        self.asm.wide(Arithmetic::Move, RDI, RSP);
+        self.asm.number(RSI, i32::from_le_bytes([a, b, c, out.0]));
+        self.asm.address(RDX, op.payload);
+        self.asm.number(RCX, op.extra.into());
+        self.asm.address(RAX, help as usize as u64);
+        self.asm.zero_upper();
+        self.asm.call(RAX);
+        for register in &held {
+            self.asm.load(*register, saved(register));
+        }
+        self.asm.add_number(RSP, SAVED_BYTES);
+        for register in SAVED.into_iter().rev() {
+            self.asm.pop(register);
+        }
     }
 
     fn write_call(&mut self, call: &Call) {

@@ -258,9 +258,31 @@ pub(crate) fn multiply_extended(b: &mut Builder<'_>, op: &Micro) -> Emitted {
     b.put(op.d, out)
 }
 
-/// `a * b + c` in 64 bits: the even lanes, then the odd ones.
+/// [`multiply_wide`]'s immediate of VPBLENDD that takes odd lanes from the second source.
+const ODD: u8 = 0xaa;
+
 pub(crate) fn multiply_wide<const SIGNED: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
-    const ODD: u8 = 0xaa;
+    let (even, odd) = products_wide::<SIGNED>(b, op)?;
+    let low = b.temporary()?;
+    b.asm.shift_wide(SHIFT_LEFT, low, odd, 32);
+    b.asm.vector_immediate(Vector::VPBLENDD, low, even, low, ODD);
+    b.asm.shift_wide(SHIFT_RIGHT, even, even, 32);
+    b.asm.vector_immediate(Vector::VPBLENDD, even, even, odd, ODD);
+    b.release(odd);
+    b.put(op.d, low)?;
+    b.put(op.d.plus(1), even)
+}
+
+pub(crate) fn multiply_high<const SIGNED: bool>(b: &mut Builder<'_>, op: &Micro) -> Emitted {
+    let (even, odd) = products_wide::<SIGNED>(b, op)?;
+    b.asm.shift_wide(SHIFT_RIGHT, even, even, 32);
+    b.asm.vector_immediate(Vector::VPBLENDD, even, even, odd, ODD);
+    b.release(odd);
+    b.put(op.d, even)
+}
+
+/// `a * b + c` in 64 bits: the even lanes, and the odd ones.
+fn products_wide<const SIGNED: bool>(b: &mut Builder<'_>, op: &Micro) -> Result<(Ymm, Ymm), Full> {
     let vector = if SIGNED { Vector::VPMULDQ } else { Vector::VPMULUDQ };
     let x = b.bits(op.a)?;
     let y = b.bits_operand(op.b)?;
@@ -296,14 +318,7 @@ pub(crate) fn multiply_wide<const SIGNED: bool>(b: &mut Builder<'_>, op: &Micro)
         }
         b.release(part);
     }
-    let low = b.temporary()?;
-    b.asm.shift_wide(SHIFT_LEFT, low, odd, 32);
-    b.asm.vector_immediate(Vector::VPBLENDD, low, even, low, ODD);
-    b.asm.shift_wide(SHIFT_RIGHT, even, even, 32);
-    b.asm.vector_immediate(Vector::VPBLENDD, even, even, odd, ODD);
-    b.release(odd);
-    b.put(op.d, low)?;
-    b.put(op.d.plus(1), even)
+    Ok((even, odd))
 }
 
 /// A mask, and whether it stands for its complement.

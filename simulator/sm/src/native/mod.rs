@@ -25,6 +25,7 @@ pub(crate) mod access;
 mod aid;
 mod assembler;
 mod builder;
+pub(crate) mod called;
 pub(crate) mod emit;
 mod liveness;
 pub(crate) mod loops;
