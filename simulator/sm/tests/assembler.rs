@@ -11,8 +11,21 @@ use assembler::{
 };
 
 /// Instructions with one source.
-const ONE_SOURCE: &[&str] =
-    &["VMOVMSKPS", "VCVTDQ2PS", "VMOVDQU", "VMOVDQU_STORE", "VPABSD", "VPBROADCASTD", "VPTEST"];
+const ONE_SOURCE: &[&str] = &[
+    "VMOVMSKPS",
+    "VCVTDQ2PS",
+    "VMOVDQU",
+    "VMOVDQU_STORE",
+    "VPABSD",
+    "VPBROADCASTD",
+    "VPBROADCASTB",
+    "VPBROADCASTW",
+    "VPMOVSXBD",
+    "VPMOVSXWD",
+    "VPMOVZXBD",
+    "VPMOVZXWD",
+    "VPTEST",
+];
 /// Instructions with a number behind their operands.
 const WITH_NUMBER: &[&str] = &["VCMPPS", "VSHUFPS", "VPBLENDD", "VBLENDVPS", "VPERM2I128"];
 
@@ -59,6 +72,8 @@ fn all() -> Vec<(String, Vec<u8>)> {
     one("vpslld", &|asm| asm.shift(assembler::SHIFT_LEFT, Ymm(1), Ymm(2), 3));
     one("vpsrlq", &|asm| asm.shift_wide(assembler::SHIFT_RIGHT, Ymm(9), Ymm(14), 32));
     one("vpsllq", &|asm| asm.shift_wide(assembler::SHIFT_LEFT, Ymm(1), Ymm(2), 32));
+    one("vmovdqu", &|asm| asm.store_sixteen(at(R10, 8), Ymm(9)));
+    one("vmovq", &|asm| asm.store_eight(at(RAX, -0x1234), Ymm(3)));
     one("vpermq", &|asm| asm.quarters(Ymm(9), Ymm(14), 0xd8));
     one("vpgatherdd", &|asm| asm.gather(Ymm(9), RAX, Ymm(14), -0x1234, Ymm(5)));
     one("vblendvps", &|asm| asm.blend(Ymm(1), Ymm(2), Ymm(3), Ymm(15)));

@@ -171,7 +171,7 @@ fn each(v: &[u64; LANES], mask: u32, f: impl Fn(u64) -> u64) -> [u64; LANES] {
 
 handlers! {
     /// F2I. `WIDE`, here and below: one of both is a pair of registers.
-    F2i<const WIDE: bool> [called::<F2i<false>>, if !WIDE] = |core, op, mask| {
+    F2i<const WIDE: bool> [called::<F2i<false>>, apart true, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| f2i(op, v));
@@ -179,7 +179,7 @@ handlers! {
         Flow::Next
     };
     /// I2F.
-    I2f<const WIDE: bool> [called::<I2f<false>>, if !WIDE] = |core, op, mask| {
+    I2f<const WIDE: bool> [called::<I2f<false>>, apart true, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = core.sized(op.b, f.integer.width == Width::B64);
         let out = each(&v, mask, |v| i2f(op, v));
@@ -192,7 +192,7 @@ handlers! {
         core.team1(op, |v| convert::i2f_f32(v, sign))
     };
     /// F2F.
-    F2f<const WIDE: bool> [called::<F2f<false>>, if !WIDE] = |core, op, mask| {
+    F2f<const WIDE: bool> [called::<F2f<false>>, apart true, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| f2f(op, v));
@@ -200,7 +200,7 @@ handlers! {
         Flow::Next
     };
     /// FRND.
-    Frnd<const WIDE: bool> [called::<Frnd<false>>, if !WIDE] = |core, op, mask| {
+    Frnd<const WIDE: bool> [called::<Frnd<false>>, apart true, if !WIDE] = |core, op, mask| {
         let f = Formats::of(op.payload);
         let v = source(core, op, f.float, f.shift);
         let out = each(&v, mask, |v| frnd(op, v));
@@ -208,7 +208,7 @@ handlers! {
         Flow::Next
     };
     /// F2FP from FP32.
-    F2fp [called::<F2fp>] = |core, op, mask| core.map2_slow(op, mask, |a, b| f2fp(op, a, b));
+    F2fp [called::<F2fp>, apart true] = |core, op, mask| core.map2_slow(op, mask, |a, b| f2fp(op, a, b));
     /// F2FP.MERGE_C, into RZ.
     F2fpMerge = |core, op, mask| {
         let format = if op.payload & 4 != 0 { HalfFormat::Bf16 } else { HalfFormat::F16 };

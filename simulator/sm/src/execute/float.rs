@@ -281,7 +281,7 @@ handlers! {
         Flow::Next
     };
     /// MUFU.
-    Mufu [called::<Mufu>] = |core, op, mask| {
+    Mufu [called::<Mufu>, apart true] = |core, op, mask| {
         let (keep, flip) = marks(op.extra.into(), 1);
         let function = Function::from_code(op.payload as u32).unwrap_or(Function::Rcp);
         // What all lanes have in common, such as a divisor of the launch, is computed once.
@@ -290,7 +290,7 @@ handlers! {
         core.map1_slow(op, mask, |v| if v == first { common } else { mufu::mufu(function, (v & keep) ^ flip) })
     };
     /// MUFU of a half.
-    MufuHalf [called::<MufuHalf>] = |core, op, mask| core.map1_slow(op, mask, |v| mufu_half(op, v));
+    MufuHalf [called::<MufuHalf>, apart true] = |core, op, mask| core.map1_slow(op, mask, |v| mufu_half(op, v));
 }
 
 /// A lane of [`MufuHalf`].

@@ -104,23 +104,23 @@ called_lanes! {
 
 handlers! {
     /// HADD2.
-    Hadd2 [called::<Hadd2>] = |core, op, mask| {
+    Hadd2 [called::<Hadd2>, apart true] = |core, op, mask| {
         core.map2_slow(op, mask, |a, b| hadd2(op, a, b))
     };
     /// HADD2.F32.
-    Hadd2Float [called::<Hadd2Float>] = |core, op, mask| {
+    Hadd2Float [called::<Hadd2Float>, apart true] = |core, op, mask| {
         core.map2_slow(op, mask, |a, b| hadd2_float(op, a, b))
     };
     /// HMUL2.
-    Hmul2 [called::<Hmul2>] = |core, op, mask| {
+    Hmul2 [called::<Hmul2>, apart true] = |core, op, mask| {
         core.map2_slow(op, mask, |a, b| hmul2(op, a, b))
     };
     /// HMUL2.FMZ.
-    Hmul2Zero [called::<Hmul2Zero>] = |core, op, mask| {
+    Hmul2Zero [called::<Hmul2Zero>, apart true] = |core, op, mask| {
         core.map2_slow(op, mask, |a, b| hmul2_zero(op, a, b))
     };
     /// HFMA2.
-    Hfma2 [called::<Hfma2>] = |core, op, mask| {
+    Hfma2 [called::<Hfma2>, apart true] = |core, op, mask| {
         core.map3_slow(op, mask, |a, b, c| hfma2(op, a, b, c))
     };
     /// HFMA2 in its rarer forms, which [`rare_code`] tells apart: special factors; a second source `.H0_NH1`, whose low

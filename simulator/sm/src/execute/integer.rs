@@ -270,9 +270,9 @@ handlers! {
     /// IABS.
     Iabs [emit::absolute] = |core, op| core.team1(op, |b| (b as i32).wrapping_abs() as u32);
     /// BREV.
-    Brev [called::<Brev>] = |core, op| core.team1(op, |b| b.reverse_bits());
+    Brev [called::<Brev>, apart true] = |core, op| core.team1(op, |b| b.reverse_bits());
     /// POPC.
-    Popc [called::<Popc>] = |core, op| {
+    Popc [called::<Popc>, apart true] = |core, op| {
         let flip = ones(op, 0);
         core.team1(op, |v| integer::popc(v ^ flip))
     };
@@ -381,7 +381,7 @@ handlers! {
         Flow::Next
     };
     /// PRMT.
-    Prmt [called::<Prmt>] = |core, op| core.team3(op, |a, b, c| prmt(op, a, b, c));
+    Prmt [called::<Prmt>, apart true] = |core, op| core.team3(op, |a, b, c| prmt(op, a, b, c));
     /// BMSK.
     Bmsk = |core, op| {
         let wrap = flag(op, 0);

@@ -1064,7 +1064,7 @@ pub(crate) const IN_CLUSTER: u32 = 8;
 
 handlers! {
     /// LDG, LD, LDS, LDL.
-    Load<const BYTES: usize, const SPACE: u8> [access::load::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: false }, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] =
+    Load<const BYTES: usize, const SPACE: u8> [access::load::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: false }, apart BYTES < 4, if SPACE == GLOBAL || SPACE == SHARED] =
         |core, op, mask| {
         if op.payload & STRONG != 0 {
             core.cta.spins += LOOK;
@@ -1102,7 +1102,7 @@ handlers! {
         Flow::Next
     };
     /// STG, ST, STS, STL.
-    Store<const BYTES: usize, const SPACE: u8> [access::store::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: true }, if BYTES >= 4 && (SPACE == GLOBAL || SPACE == SHARED)] = |core, op, mask| match (SPACE, BYTES) {
+    Store<const BYTES: usize, const SPACE: u8> [access::store::<BYTES, SPACE>, access access::Access { space: SPACE, bytes: BYTES as u8, stores: true }, apart BYTES < 4, if SPACE == GLOBAL || SPACE == SHARED] = |core, op, mask| match (SPACE, BYTES) {
         (GLOBAL, 16) => store_global::<L, BYTES, 4>(core, op, mask),
         (GLOBAL, 8) => store_global::<L, BYTES, 2>(core, op, mask),
         (GLOBAL, _) => store_global::<L, BYTES, 1>(core, op, mask),

@@ -29,11 +29,12 @@ use optional;
 
 /// Declares handlers: a type each, with the body that runs it. `|core, op, mask|` is for the lanes `mask` of one warp;
 /// `|core, op|` is for the whole team. In brackets stands what it becomes in compiled code, if it can (`if`: in which
-/// case), what it accesses, and how its result depends on its sources.
+/// case), what it accesses, how its result depends on its sources, and whether
+/// it is only for what is executed as a whole.
 macro_rules! handlers {
     ($(
         $(#[$meta:meta])*
-        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? $([$emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, if $when:expr)?])? =
+        $name:ident $(<$(const $parameter:ident: $kind:ty),+>)? $([$emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, apart $apart:expr)? $(, if $when:expr)?])? =
             |$core:ident, $op:ident $(, $mask:ident)?| $body:expr;
     )*) => {$(
         $(#[$meta])*
@@ -41,7 +42,7 @@ macro_rules! handlers {
         pub(crate) struct $name $(<$(const $parameter: $kind),+>)?;
 
         $crate::execute::run! {
-            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] [$($emit $(, access $access)? $(, linear $linear)? $(, if $when)?)?]
+            [$($(const $parameter: $kind),+)?] [$name $(<$($parameter),+>)?] [$($emit $(, access $access)? $(, linear $linear)? $(, apart $apart)? $(, if $when)?)?]
             |$core, $op $(, $mask)?| $body
         }
     )*};
@@ -50,12 +51,12 @@ use handlers;
 
 /// Implements what runs a handler.
 macro_rules! run {
-    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, apart $apart:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::Execute for $name {
             $(
                 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
                 const EMIT: Option<$crate::native::Emit> = if true $(&& $when)? {
-                    Some($crate::native::Emit { run: $emit, access: $crate::execute::optional!($($access)?), linear: $crate::execute::optional!($($linear)?) })
+                    Some($crate::native::Emit { run: $emit, access: $crate::execute::optional!($($access)?), linear: $crate::execute::optional!($($linear)?), apart: false $(|| $apart)? })
                 } else {
                     None
                 };
@@ -70,7 +71,7 @@ macro_rules! run {
             }
         }
     };
-    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
+    ([$($generics:tt)*] [$name:ty] [$($emit:path $(, access $access:expr)? $(, linear $linear:expr)? $(, apart $apart:expr)? $(, if $when:expr)?)?] |$core:ident, $op:ident, $mask:ident| $body:expr) => {
         impl<$($generics)*> $crate::micro::ExecuteOne for $name {
             #[inline(always)]
             fn one<L: $crate::micro::Level>(
@@ -82,7 +83,7 @@ macro_rules! run {
             }
         }
         $crate::execute::run! {
-            [$($generics)*] [$name] [$($emit $(, access $access)? $(, linear $linear)? $(, if $when)?)?] |core, op| core.each_warp::<Self, L>(op)
+            [$($generics)*] [$name] [$($emit $(, access $access)? $(, linear $linear)? $(, apart $apart)? $(, if $when)?)?] |core, op| core.each_warp::<Self, L>(op)
         }
     };
 }

@@ -5,12 +5,13 @@
 //! the code itself. What several loads read from one base is looked at once. Everything else leaves the straight way, and comes
 //! back to it: [`super::aid`] looks at addresses that lie otherwise, and executes what is left by the instruction's handler.
 
-use super::super::execute::memory::{SCALE, SHARED, WIDE};
+use super::super::execute::memory::{SCALE, SHARED, SIGNED, WIDE};
 use super::super::memory::{PLACE, WINDOW_BYTES, WINDOWS, Window, Windows};
 use super::super::micro::{Micro, PredicateIn, RowIndex};
 use super::aid::{self, Site};
 use super::assembler::{
-    Arithmetic, Assembler, Condition, General, Label, Memory, R14, R15, RAX, RSP, SHIFT_LEFT, Vector, Ymm, at,
+    Arithmetic, Assembler, Condition, General, Label, Memory, R14, R15, RAX, RSP, SHIFT_LEFT, SHIFT_RIGHT,
+    SHIFT_RIGHT_SIGNED, Vector, Ymm, at,
 };
 use super::builder::{ACTIVE, Builder, Emitted, Full, Held, Name, Number, SCRATCH, Truth};
 use super::plan::Reached;
@@ -26,6 +27,13 @@ pub(crate) struct Access {
     /// Of an item.
     pub bytes: u8,
     pub stores: bool,
+}
+
+impl Access {
+    /// Registers that an item takes.
+    pub(super) fn words(self) -> u16 {
+        u16::from(self.bytes / 4).max(1)
+    }
 }
 
 /// What an access adds its offset to, and the offsets of all accesses that share it.
@@ -300,6 +308,9 @@ fn emit(b: &mut Builder<'_>, op: &Micro, access: Access) -> Emitted {
     if let Some(planned) = b.planned() {
         return emit_planned(b, op, access, planned);
     }
+    if words == 0 {
+        return emit_small(b, op, access);
+    }
     let mut base = Base::of(op, access);
     let offset = base.offsets[0];
     let lanes = match lanes(b)? {
@@ -414,9 +425,60 @@ fn emit(b: &mut Builder<'_>, op: &Micro, access: Access) -> Emitted {
     Ok(())
 }
 
+/// Says what an access of less than a word reads and writes. There is code for it only where its memory is known before.
+fn emit_small(b: &mut Builder<'_>, op: &Micro, access: Access) -> Emitted {
+    let nowhere = b.asm.label();
+    b.asm.jump(nowhere);
+    let base = Base::of(op, access);
+    let rows = [base.row, base.row.plus(1), base.uniform, base.uniform.plus(1)];
+    rows.into_iter().for_each(|row| b.reads(Name::Row(row.0)));
+    if access.stores {
+        return b.bits(op.b).map(|_| ());
+    }
+    let out = b.temporary()?;
+    b.put(op.d, out)
+}
+
+/// Emits a load or a store of less than a word whose memory is known. (No register may be taken here: that may need RAX.)
+fn small(b: &mut Builder<'_>, op: &Micro, planned: Reached, [row, part]: [Ymm; 2], place: Memory) {
+    let access = planned.access;
+    let byte = access.bytes == 1;
+    if access.stores {
+        let mask = b.number(if byte { Number::LowByte } else { Number::LowHalf });
+        b.asm.vector(Vector::VPAND, part, row, mask);
+        b.asm.vector(Vector::VPACKUSDW, part, part, part);
+        if byte {
+            b.asm.vector(Vector::VPACKUSWB, part, part, part);
+        }
+        // The first quarter, and the third.
+        b.asm.quarters(part, part, 0x08);
+        if byte {
+            b.asm.vector_immediate(Vector::VSHUFPS, part, part, part, 0x08);
+            b.asm.store_eight(place, part);
+        } else {
+            b.asm.store_sixteen(place, part);
+        }
+        return;
+    }
+    let signed = op.payload & SIGNED != 0;
+    if planned.same {
+        b.asm.vector_one(if byte { Vector::VPBROADCASTB } else { Vector::VPBROADCASTW }, row, place);
+        let kind = if signed { SHIFT_RIGHT_SIGNED } else { SHIFT_RIGHT };
+        b.asm.shift(kind, row, row, 32 - 8 * access.bytes);
+        return;
+    }
+    let widen = match (byte, signed) {
+        (true, false) => Vector::VPMOVZXBD,
+        (true, true) => Vector::VPMOVSXBD,
+        (false, false) => Vector::VPMOVZXWD,
+        (false, true) => Vector::VPMOVSXWD,
+    };
+    b.asm.vector_one(widen, row, place);
+}
+
 /// Emits an access whose memory is known.
 fn emit_planned(b: &mut Builder<'_>, op: &Micro, access: Access, planned: Reached) -> Emitted {
-    let words = usize::from(access.bytes) / 4;
+    let words = usize::from(access.words());
     let mut rows = [Ymm(0); 4];
     for (word, row) in rows.iter_mut().enumerate().take(words) {
         *row = if access.stores { b.bits(op.b.plus(word as u16))? } else { b.temporary()? };
@@ -427,6 +489,7 @@ fn emit_planned(b: &mut Builder<'_>, op: &Micro, access: Access, planned: Reache
     let offset = if passed { -8 * i32::from(access.bytes) } else { 0 };
     b.asm.load_wide(RAX, pointer);
     match (access.stores, planned.same) {
+        _ if access.bytes < 4 => small(b, op, planned, [rows[0], spare[0]], at(RAX, offset)),
         (true, _) => store_rising(b, &rows, words, offset, spare),
         (false, true) => same(b, &rows[..words], offset),
         (false, false) => rising(b, &rows, words, offset),

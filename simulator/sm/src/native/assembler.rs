@@ -92,6 +92,7 @@ vectors! {
     VSHUFPS 0 1 0xc6;
     VPUNPCKLDQ 1 1 0x62;
     VPCMPGTD 1 1 0x66;
+    VPACKUSWB 1 1 0x67;
     VPUNPCKHDQ 1 1 0x6a;
     VPSHIFTD 1 1 0x72;
     VPSHIFTQ 1 1 0x73;
@@ -110,7 +111,12 @@ vectors! {
     VMOVDQU_STORE 2 1 0x7f;
     VPTEST 1 2 0x17;
     VPABSD 1 2 0x1e;
+    VPMOVSXBD 1 2 0x21;
+    VPMOVSXWD 1 2 0x23;
     VPMULDQ 1 2 0x28;
+    VPACKUSDW 1 2 0x2b;
+    VPMOVZXBD 1 2 0x31;
+    VPMOVZXWD 1 2 0x33;
     VPMINSD 1 2 0x39;
     VPMINUD 1 2 0x3b;
     VPMAXSD 1 2 0x3d;
@@ -120,6 +126,8 @@ vectors! {
     VPSRAVD 1 2 0x46;
     VPSLLVD 1 2 0x47;
     VPBROADCASTD 1 2 0x58;
+    VPBROADCASTB 1 2 0x78;
+    VPBROADCASTW 1 2 0x79;
     VPMASKMOVD 1 2 0x8c;
     VPGATHERDD 1 2 0x90;
     VFMADD231PS 1 2 0xb8;
@@ -299,6 +307,22 @@ impl Assembler {
     /// `memory = from`.
     pub(super) fn store(&mut self, memory: Memory, from: Ymm) {
         self.vector_one(Vector::VMOVDQU_STORE, from, memory);
+    }
+
+    /// `memory` = the first 16 bytes of `from`.
+    pub(super) fn store_sixteen(&mut self, memory: Memory, from: Ymm) {
+        let start = self.bytes.len();
+        self.store(memory, from);
+        // Of 128 bits.
+        self.bytes[start + 2] &= !4;
+    }
+
+    /// `memory` = the first 8 bytes of `from`.
+    pub(super) fn store_eight(&mut self, memory: Memory, from: Ymm) {
+        // VMOVQ, of 128 bits.
+        let start = self.bytes.len();
+        self.vector_one(Vector { prefix: 1, map: 1, opcode: 0xd6 }, from, memory);
+        self.bytes[start + 2] &= !4;
     }
 
     /// The upper halves of all vector registers become zero, as code without AVX wants them.

@@ -60,6 +60,7 @@ numbers! {
     Magnitude = all(!(1 << 31));
     Nan = all(sass::lane::float::NAN);
     Exponent = all(0x7f80_0000);
+    LowByte = all(0xff);
     LowHalf = all(0xffff);
     Float65536 = all(65536_f32.to_bits());
     SmallestNormal = all(1 << 23);

@@ -1,5 +1,6 @@
 //! Instructions of single lanes that have no form in vector instructions: compiled code calls what computes them, for eight
-//! lanes at a time. That takes as long as their handlers, but the run goes on, with what it has in registers.
+//! lanes at a time. That takes longer than their handlers, but a loop or a block that is executed at once needs all its instructions
+//! to have a form.
 
 use super::super::micro::{Execute, Micro};
 use super::builder::{Builder, Emitted};

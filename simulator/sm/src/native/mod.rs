@@ -72,6 +72,8 @@ pub(crate) struct Emit {
     pub access: Option<access::Access>,
     /// How its result depends on its sources, where that is by sums and products.
     pub linear: Option<plan::Linear>,
+    /// Whether it is only for loops, and for blocks that are executed at once: by itself it is no better than its handler.
+    pub apart: bool,
 }
 
 /// What lowering says of an instruction beside its micro-operation.
@@ -133,7 +135,7 @@ fn writes(op: &Micro, access: Option<access::Access>) -> impl Iterator<Item = Na
     // No arithmetic writes more than two.
     let rows = match access {
         Some(access) if access.stores => 0,
-        Some(access) => u16::from(access.bytes / 4),
+        Some(access) => access.words(),
         None => 2,
     };
     let rows = (0..rows).map(|word| Name::Row(op.d.0.saturating_add(word)));
@@ -277,6 +279,7 @@ impl Runs {
                 && end - start < LONGEST
                 && (end == start || !leads[end])
                 && may_belong(&code[end], known)
+                && known.emit.is_none_or(|emit| !emit.apart)
             {
                 end += 1;
             }

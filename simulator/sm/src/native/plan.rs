@@ -89,7 +89,7 @@ pub(super) struct Reached {
     pub scalar: usize,
     /// All lanes access one item.
     pub same: bool,
-    access: Access,
+    pub access: Access,
 }
 
 /// A run whose addresses are known before it begins.
@@ -125,7 +125,7 @@ impl Planned {
             |number: usize| ops[number].kind & Micro::GUARDED != 0 && known[number].reach != Reach::Exit;
         let data = |number: usize| {
             accesses[number].map(|Reached { access, .. }| {
-                let words = if access.stores { u16::from(access.bytes / 4) } else { 0 };
+                let words = if access.stores { access.words() } else { 0 };
                 (0..words).map(|word| Name::Row(ops[number].b.0 + word)).collect()
             })
         };
@@ -362,7 +362,7 @@ impl<'a> Plan<'a> {
             let emit = self.known[*number].emit;
             let rows = match (emit.and_then(|emit| emit.access), emit.and_then(|emit| emit.linear)) {
                 (Some(access), _) if access.stores => 0,
-                (Some(access), _) => u16::from(access.bytes / 4),
+                (Some(access), _) => access.words(),
                 (None, Some(Linear::Rows)) => op.extra.into(),
                 (None, Some(Linear::Wide { .. }) | None) => 2,
                 (None, Some(_)) => 1,

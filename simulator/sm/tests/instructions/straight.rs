@@ -15,7 +15,7 @@ const PROGRAMS: usize = 250;
 const THREADS: u64 = 1024;
 const PLANE: i32 = 16 * THREADS as i32;
 /// What nobody stores to.
-const APART: usize = 15 * PLANE as usize;
+const APART: usize = 17 * PLANE as usize;
 /// Blocks, mostly of whole warps in a row.
 const BLOCKS: [[u32; 3]; 8] =
     [[32, 1, 1], [64, 1, 1], [256, 1, 1], [128, 1, 1], [256, 1, 1], [144, 1, 1], [16, 4, 1], [64, 2, 1]];
@@ -23,9 +23,9 @@ const BLOCKS: [[u32; 3]; 8] =
 /// The number of the thread in the grid, and of the block.
 const THREAD: u8 = 0;
 const BLOCK: u8 = 1;
-/// Addresses of items of 4, 8 and 16 bytes that are loaded and stored, pairs.
-const FROM: [u8; 3] = [2, 4, 6];
-const TO: [u8; 3] = [8, 10, 12];
+/// Addresses of items of 4, 8, 16, 1 and 2 bytes that are loaded and stored, pairs.
+const FROM: [u8; 5] = [2, 4, 6, 16, 18];
+const TO: [u8; 5] = [8, 10, 12, 22, 24];
 /// Of one item for all.
 const SAME: u8 = 14;
 const SCRATCH: u8 = 20;
@@ -68,13 +68,18 @@ fn leave(f: &mut Frame, threads: u64, state: &mut u64) {
 
 /// An access to an item of its own by each thread, or to one by all. Items of a size have planes of their own.
 fn access(f: &mut Frame, op: Op, data: u8, only: Option<usize>, state: &mut u64) {
-    let wide = only.unwrap_or((random(state) % 3) as usize);
+    let wide = only.unwrap_or((random(state) % 5) as usize);
     let (bases, plane) = match op {
         Op::Ldg => (FROM, 0),
         _ if only.is_some() => (TO, PLANE * (random(state) % 2) as i32),
+        _ if wide >= 3 => (TO, PLANE * (12 + wide as i32)),
         _ => (TO, PLANE * (2 * wide as i32 + (random(state) % 2) as i32)),
     };
-    let size = ["", ".64", ".128"][wide];
+    let size = match (wide, one_in(2, state) && op == Op::Ldg) {
+        (3, true) => ".S8",
+        (4, true) => ".S16",
+        _ => ["", ".64", ".128", ".U8", ".U16"][wide],
+    };
     let fields = [(FieldId::Wide64, ".E"), (FieldId::Size, size)];
     let base = if op == Op::Ldg && one_in(8, state) { SAME } else { bases[wide] };
     let place = address(base, true, plane);
@@ -106,7 +111,7 @@ fn program(
     // What is loaded may be stored to in place, or by a neighbour; memory may end, be read only, askew, or not be there.
     let one_warp = width * rows <= 32;
     // Otherwise items of several sizes would be those of several threads.
-    let only = (choice >> 8 & 15 == 1 && !one_warp).then_some((choice >> 20) as usize % 3);
+    let only = (choice >> 8 & 15 == 1 && !one_warp).then_some((choice >> 20) as usize % 5);
     let from = if choice & 15 == 0 { INPUT + BYTES - 16 * all + 16 * (choice >> 4 & 3) } else { INPUT };
     let to = match choice >> 8 & 15 {
         0 => FIXED,
@@ -119,7 +124,7 @@ fn program(
         _ => OUTPUT,
     };
     for (bases, start) in [(FROM, from), (TO, to)] {
-        for (base, by) in bases.into_iter().zip([4, 8, 16]) {
+        for (base, by) in bases.into_iter().zip([4, 8, 16, 1, 2]) {
             f.mov(base, start);
             f.mov(base + 1, 0);
             let sign = [(FieldId::Signed, ["", ".U32"][(choice >> 16 & 1) as usize])];
@@ -190,7 +195,7 @@ fn run(
     grid: [u32; 3],
     block: [u32; 3],
 ) -> (Vec<u8>, String) {
-    const AREA: usize = 16 * PLANE as usize;
+    const AREA: usize = 18 * PLANE as usize;
     let mut memory = vec![0; 2 * AREA];
     memory[..input.len()].copy_from_slice(input);
     memory[APART..APART + 16].copy_from_slice(&input[..16]);
