@@ -148,7 +148,13 @@ pub(super) struct Stack {
     taken: u64,
     rounds: u32,
     stops: u32,
+    /// Of runs: whether addresses of a member could not be known before. Those of the others are mostly made alike.
+    unplanned: u64,
+    aligns: u64,
 }
+
+// Functions that are called expect a stack that is aligned so.
+const _: () = assert!(size_of::<Stack>().is_multiple_of(16));
 
 /// What the function was given.
 pub(super) const FRAME: Memory = on_stack(std::mem::offset_of!(Stack, frame));
@@ -160,6 +166,9 @@ pub(super) const TAKEN: Memory = on_stack(std::mem::offset_of!(Stack, taken));
 pub(super) const ROUNDS: Memory = on_stack(std::mem::offset_of!(Stack, rounds));
 /// Whether the turn is the last.
 pub(super) const STOPS: Memory = on_stack(std::mem::offset_of!(Stack, stops));
+
+/// Whether addresses of a member could not be known before its run.
+pub(super) const UNPLANNED: Memory = on_stack(std::mem::offset_of!(Stack, unplanned));
 
 /// Numbers that are computed before a run, at most.
 pub(super) const SCALARS: usize = 64;

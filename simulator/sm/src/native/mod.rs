@@ -690,13 +690,17 @@ fn translate(
     let mut sites = Vec::new();
     begin_function(&mut asm);
     let [member, fault] = [(); 2].map(|()| asm.label());
+    asm.store_number(access::UNPLANNED, 0);
     asm.place(member);
     begin_member(&mut asm);
     let [general, done] = [(); 2].map(|()| asm.label());
     if let Some(planned) = plan::Planned::of(plan::Across::Warp, ops, known, run.start, live, uniform) {
+        let fails = asm.label();
         asm.compare_number(GROUP, -1);
         asm.jump_if(Condition::NotZero, general);
-        planned.write(&mut asm, ops, known, uniform, general)?;
+        asm.compare_memory(access::UNPLANNED, 0);
+        asm.jump_if(Condition::NotZero, general);
+        planned.write(&mut asm, ops, known, uniform, fails)?;
         let eight = asm.label();
         asm.place(eight);
         let body = Body { ops, known, start: run.start, live, fault, planned: Some(&planned), passed: false };
@@ -705,6 +709,8 @@ fn translate(
             builder.asm.jump(done);
             Some(())
         })?;
+        asm.place(fails);
+        asm.store_number(access::UNPLANNED, 1);
     }
     asm.place(general);
     let mut at = 0;
