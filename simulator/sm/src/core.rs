@@ -80,7 +80,7 @@ pub(crate) struct Core<'a> {
     block: PhantomData<&'a mut [Warp]>,
     /// Which warps those are.
     pub(super) team: Team,
-    /// Warps of the block with live lanes.
+    /// Warps of the block with live lanes, for barriers; 0 where that is not told.
     pub(super) alive: usize,
     /// Number of the member at hand.
     pub(super) member: usize,
@@ -116,7 +116,7 @@ pub(super) struct Around {
 }
 
 impl<'a> Core<'a> {
-    /// Brings together what handlers need. `alive` is how many warps of the block have live lanes.
+    /// Brings together what handlers need.
     ///
     /// # Safety
     /// Handlers may be run only with micro-operations whose row indices lie inside the warps' rows or inside `pool`,
@@ -127,7 +127,6 @@ impl<'a> Core<'a> {
     #[inline(always)]
     pub(super) unsafe fn new(
         all: &'a mut [Warp],
-        alive: usize,
         team: &Team,
         pool: &'a [Lanes],
         page: &'a super::code::Page,
@@ -150,7 +149,7 @@ impl<'a> Core<'a> {
             warps,
             block: PhantomData,
             team: *team,
-            alive,
+            alive: 0,
             member: 0,
             skipped: 0,
             cta,

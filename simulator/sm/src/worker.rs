@@ -373,7 +373,6 @@ impl Worker {
             let core = unsafe {
                 Core::new(
                     &mut block.warps,
-                    block.alive,
                     &team,
                     &page.rows,
                     &page.page,
@@ -383,6 +382,7 @@ impl Worker {
                 )
             };
             let Some(mut core) = core else { return Ok(left) };
+            core.alive = block.alive;
             if let (Some(counting), Some(op)) = (&mut self.counting, code.get(at)) {
                 counting.before(&mut core, launch, pc, op);
             }
