@@ -15,7 +15,8 @@
 //! where those lie otherwise than most do, or where there is a fault to be found ([`aid`]). Where addresses are made of the
 //! thread's number by sums and products, as they mostly are, they are looked at once for a whole warp, before it begins
 //! ([`plan`]). Loops of arithmetic stay in registers ([`loops`]); those with loads and stores whose addresses are known before each
-//! turn are gone around without coming back ([`rounds`]).
+//! turn are gone around without coming back ([`rounds`]). Where all of a program is one straight way, blocks are executed at once
+//! ([`straight`]). What has no form in vector instructions is called there, and in loops ([`called`]).
 //!
 //! Compiled code is as good as the handlers bit for bit, and counts the same instructions, with one exception that
 //! [`loops`] tells. A fault is the one that handlers would find: the first in the order of instructions of the warp that runs
