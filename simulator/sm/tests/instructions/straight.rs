@@ -201,7 +201,10 @@ fn run(
     memory[APART..APART + 16].copy_from_slice(&input[..16]);
     gpu.write(INPUT, &memory[..AREA]);
     gpu.write(OUTPUT, &memory[AREA..]);
-    // Blocks of a launch before leave registers and predicates of some kind.
+    // What a program left there that failed is a matter of order.
+    for start in [INPUT, OUTPUT] {
+        gpu.write(start + BYTES - PLANE as u64, &memory[AREA..AREA + PLANE as usize]);
+    }
     match gpu.launch(arch, words, grid, block) {
         Ok(Statistics { instructions, lane_instructions, ctas }) => {
             gpu.read(INPUT, &mut memory[..AREA]);
