@@ -339,10 +339,6 @@ fn program(arch: Arch, forms: &[Vec<Instruction>], width: u64, state: &mut u64) 
     }
     f.access(Op::Sts, SHARED[1], STORED, FIRST);
     f.access(Op::Ldg, 2, 80, PASS_GLOBAL);
-    for offset in [0, 64, 128] {
-        let place = address(PASS_SHARED[0], false, PASSED + offset);
-        f.push(Op::Sts, &[(FieldId::Size, "")], &[place, register(255)]);
-    }
     f.words.push(BARRIER);
     // Lanes meet behind the loop, as compilers have it.
     let meeting = f.words.len();
@@ -466,7 +462,12 @@ fn input(state: &mut u64) -> Vec<u32> {
                     let places = [FIXED, 0x500_0000, COMMON + 2, OUTPUT + BYTES - 64];
                     words[20] = (places[choice >> 8 & 3] + 4 * lane) as u32;
                 }
-                _ => words[22] = [2, SHARED_BYTES - PASSED as u32 - 32, 0xffff_fff0][(choice >> 8) % 3],
+                // Askew, partly behind the end, and before the beginning: nowhere where another warp looks.
+                _ => {
+                    let passed = PASSED as u32;
+                    let places = [2, SHARED_BYTES - passed - 32, 0u32.wrapping_sub(passed + 64)];
+                    words[22] = places[(choice >> 8) % 3];
+                }
             }
         }
     }
