@@ -491,40 +491,33 @@ impl<'a> Plan<'a> {
 
     fn product(&mut self, op: &Micro, addend: Option<RowIndex>, number: usize) -> Option<Value> {
         let (a, b) = self.factors(op, number)?;
-        let c = match addend {
-            Some(row) => Some(self.value(row, number)?),
-            None => None,
-        };
-        let one = |plan: &mut Self, a: Option<Memory>, c: Option<Memory>| {
-            match a {
-                Some(a) => {
-                    plan.asm.load_narrow(RAX, a);
-                    plan.asm.multiply_memory(false, RAX, b.first);
-                }
-                None => plan.asm.narrow(Arithmetic::Xor, RAX, RAX),
-            }
-            if let Some(c) = c {
-                plan.asm.narrow_memory(Arithmetic::Add, RAX, c);
-            }
-            plan.keep()
-        };
-        let first = one(self, Some(a.first), c.map(|c| c.first))?;
-        let step = c.and_then(|c| c.step);
-        let step = if a.step.is_some() || step.is_some() { Some(one(self, a.step, step)?) } else { None };
-        Some(Value { first, step })
+        self.scaled(a, addend, number, |asm| asm.multiply_memory(false, RAX, b.first))
     }
 
     fn shifted(&mut self, a: RowIndex, shift: u8, b: Option<RowIndex>, number: usize) -> Option<Value> {
         let a = self.value(a, number)?;
-        let b = match b {
+        self.scaled(a, b, number, |asm| asm.shift_left(RAX, shift))
+    }
+
+    /// What `scale` makes of a number in RAX, and an addend, if there is one.
+    fn scaled(
+        &mut self,
+        a: Value,
+        addend: Option<RowIndex>,
+        number: usize,
+        scale: impl Fn(&mut Assembler),
+    ) -> Option<Value> {
+        let b = match addend {
             Some(row) => Some(self.value(row, number)?),
             None => None,
         };
         let one = |plan: &mut Self, a: Option<Memory>, b: Option<Memory>| {
-            plan.asm.narrow(Arithmetic::Xor, RAX, RAX);
-            if let Some(a) = a {
-                plan.asm.load_narrow(RAX, a);
-                plan.asm.shift_left(RAX, shift);
+            match a {
+                Some(a) => {
+                    plan.asm.load_narrow(RAX, a);
+                    scale(plan.asm);
+                }
+                None => plan.asm.narrow(Arithmetic::Xor, RAX, RAX),
             }
             if let Some(b) = b {
                 plan.asm.narrow_memory(Arithmetic::Add, RAX, b);
